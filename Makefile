@@ -1,0 +1,41 @@
+# make run    install what is missing, build, and predict one real scenario
+# make test   install what is missing, build, and run every test
+# make bench  build and run the benchmarks
+# make build  build a release; the program is build/release/ringside
+# make dev / make tsan / make clang: build and test with sanitizers / with Clang
+JOBS ?= $(shell nproc)
+BENCH_FILTER ?= .
+
+.PHONY: run test build bench setup configure dev tsan clang install clean
+
+run: build
+	./build/release/ringside predict --model gpt2-xl --device a100-80gb-sxm --devices 16 --micro-batch 4 --strategy ddp
+
+build: configure
+	cmake --build build/release --target ringside -j $(JOBS)
+
+test: configure
+	cmake --build build/release -j $(JOBS)
+	ctest --test-dir build/release -j $(JOBS) --output-on-failure --no-tests=error
+
+bench: configure
+	cmake --build build/release --target ringside_bench -j $(JOBS)
+	./build/release/tests/ringside_bench --benchmark_filter=$(BENCH_FILTER)
+
+setup:
+	@./cmake/setup.sh
+
+configure: setup
+	@cmake --preset release $(if $(CI),-DRINGSIDE_WERROR=ON) > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+	@sed -n '/^-- Ringside /,/^--   Qt/s/^-- //p' build-configure.log; rm -f build-configure.log
+
+dev tsan clang: setup
+	cmake --preset $@
+	cmake --build build/$@ -j $(JOBS)
+	ctest --test-dir build/$@ -j $(JOBS) --output-on-failure --no-tests=error
+
+install: build
+	cmake --install build/release
+
+clean:
+	rm -rf build

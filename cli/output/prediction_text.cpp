@@ -1,0 +1,194 @@
+#include "cli/output/prediction_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace ringside {
+namespace {
+
+class Style {
+public:
+    explicit Style(bool color) : color_(color) {}
+    std::string bold(const std::string& text) const { return wrap("1", text); }
+    std::string good(const std::string& text) const { return wrap("32", text); }
+    std::string warn(const std::string& text) const { return wrap("33", text); }
+    std::string bad(const std::string& text) const { return wrap("31", text); }
+
+private:
+    std::string wrap(const char* code, const std::string& text) const { return color_ ? fmt::format("\033[{}m{}\033[0m", code, text) : text; }
+    bool color_;
+};
+
+std::string bar(double share, int width) {
+    static const char* eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    const int units = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * width * 8));
+    std::string text;
+    for (int i = 0; i < units / 8; ++i) text += "█";
+    text += eighths[units % 8];
+    const int cells = units / 8 + (units % 8 != 0 ? 1 : 0);
+    text.append(static_cast<std::size_t>(width - cells), ' ');
+    return text;
+}
+
+std::string plural(std::int64_t n, const std::string& word) { return fmt::format("{} {}{}", formatCount(n), word, n == 1 ? "" : "s"); }
+
+std::string heading(const Scenario& scenario, const Prediction& prediction, const Style& style) {
+    const Cluster& cluster = scenario.cluster;
+    std::string devices;
+    for (const NodeGroup& group : cluster.nodes) {
+        if (!devices.empty()) devices += " + ";
+        devices += fmt::format("{} × {}", formatCount(group.count * group.kind.devices), group.kind.device.fullName);
+    }
+    std::string place = cluster.nodeCount() == 1 ? "one node" : fmt::format("{} nodes", formatCount(cluster.nodeCount()));
+    if (cluster.nodeCount() > 1 && cluster.nodes.size() == 1) place += fmt::format(" of {}", cluster.nodes.front().kind.devices);
+    if (cluster.nodeCount() > 1 && !cluster.network.name.empty()) place += ", " + cluster.network.name;
+    const TrainingConfig& training = scenario.training;
+    std::string batch = fmt::format("{} per rank", plural(training.microBatch, "sample"));
+    if (training.gradAccum > 1) batch += fmt::format(" × {} micro-steps", training.gradAccum);
+    if (cluster.deviceCount() > 1) batch += fmt::format(" × {} ranks = {}", formatCount(cluster.deviceCount()), formatCount(scenario.globalBatch()));
+    if (training.seqLen > 0) batch += fmt::format(", {} tokens each", formatCount(training.seqLen));
+    return fmt::format("{} ({} parameters), {}, on {} ({})\n  {}; {}, {}, {}{}\n", style.bold(scenario.model.name), formatShortCount(static_cast<double>(prediction.parameters)),
+                       scenario.parallel.strategy, devices, place, batch, training.precision.name, nameOf(training.optimizer),
+                       training.recompute == Recompute::None ? "no recompute" : fmt::format("{} recompute", nameOf(training.recompute)),
+                       scenario.step == StepKind::First ? "; the first step" : "");
+}
+
+std::string verdictText(const Prediction& prediction, const Style& style) {
+    switch (prediction.verdict) {
+        case MemoryVerdict::Fits: return style.good("fits");
+        case MemoryVerdict::Tight: return style.warn("tight");
+        case MemoryVerdict::OutOfMemory: return style.bad("does not fit");
+    }
+    return {};
+}
+
+std::string categoryWord(MemoryCategory category) {
+    std::string word(nameOf(category));
+    std::replace(word.begin(), word.end(), '_', ' ');
+    return category == MemoryCategory::Nccl ? "NCCL buffers" : category == MemoryCategory::Context ? "CUDA context" : word;
+}
+
+std::string capacityLine(const Prediction& prediction, const Style& style) {
+    return fmt::format("{} of {}: {}", formatBytes(prediction.memory.peakDevice()), formatBytes(prediction.capacityBytes), verdictText(prediction, style));
+}
+
+std::string peakLine(const Prediction& prediction) {
+    const Schedule& schedule = *prediction.schedule;
+    const RankProgram& program = schedule.programs.front();
+    const MemoryReport& memory = prediction.memory;
+    if (memory.outOfMemory)
+        return fmt::format("out of memory in \"{}\" when it asks for {} ({})", taskName(schedule, program, program.tasks[memory.failedTask]),
+                           bufferName(schedule, program.buffers[memory.failedBuffer]), formatBytes(program.buffers[memory.failedBuffer].bytes));
+    return fmt::format("peak in \"{}\"; the largest tensor there is {} ({})", taskName(schedule, program, program.tasks[memory.peakTask]),
+                       bufferName(schedule, program.buffers[memory.largestAtPeak]), formatBytes(program.buffers[memory.largestAtPeak].bytes));
+}
+
+std::string warningLines(const Prediction& prediction, const Style& style) {
+    std::string text;
+    for (const std::string& warning : prediction.warnings) text += style.warn("note: ") + warning + "\n";
+    return text;
+}
+
+}  // namespace
+
+std::string predictionText(const Scenario& scenario, const Prediction& prediction, bool color) {
+    const Style style(color);
+    const double step = prediction.stepSeconds;
+    const double devices = static_cast<double>(scenario.cluster.deviceCount());
+    const bool tokens = prediction.schedule->workload->tokensPerSample > 0;
+    const bool many = scenario.cluster.deviceCount() > 1;
+    std::string text = heading(scenario, prediction, style) + "\n";
+
+    text += fmt::format("Step time    {}   (80 % band: {} to {})\n", style.bold(formatSeconds(step)), formatSeconds(prediction.p10Seconds), formatSeconds(prediction.p90Seconds));
+    const auto rates = [&](double samples, double tokensPerS) {
+        return formatShortCount(samples) + " samples/s" + (tokens ? ", " + formatShortCount(tokensPerS) + " tokens/s" : "");
+    };
+    text += "Throughput   " + rates(prediction.samplesPerSecond, prediction.tokensPerSecond);
+    if (many) text += "; per device " + rates(prediction.samplesPerSecond / devices, prediction.tokensPerSecond / devices);
+    text += "\n";
+    const bool transformer = std::holds_alternative<TransformerSpec>(scenario.model.architecture);
+    text += fmt::format("Utilisation  MFU {:.1f} %, HFU {:.1f} %   ({} of the dense {} peak)\n", prediction.mfu * 100, prediction.hfu * 100,
+                        transformer ? "6N + 12·L·h·s per token" : "3 × forward FLOPs", nameOf(scenario.training.precision.math));
+
+    text += "\nWhere the time goes\n";
+    const Breakdown& b = prediction.breakdown;
+    const auto row = [&](const char* name, Time time, const std::string& extra = {}) {
+        const double share = time.seconds() / step;
+        if (time <= Time() && extra.empty()) return;
+        text += fmt::format("  {:<22} {} {:>8} {:>5.1f} %{}\n", name, bar(share, 24), formatTime(time), share * 100, extra);
+    };
+    row("compute", b.compute);
+    row("optimizer", b.optimizer);
+    if (many) row("exposed communication", b.communicationExposed, fmt::format("   ({} more hidden behind compute)", formatTime(b.communicationHidden)));
+    row("host-bound", b.host);
+    row("idle", b.idle);
+
+    text += fmt::format("\nMemory       {}\n", capacityLine(prediction, style));
+    std::vector<std::string> parts;
+    for (int c = 0; c < kMemoryCategories; ++c)
+        if (const Bytes bytes = prediction.memory.atPeak[static_cast<std::size_t>(c)]; bytes > 0)
+            parts.push_back(fmt::format("{} {}", categoryWord(static_cast<MemoryCategory>(c)), formatBytes(bytes)));
+    Bytes live = 0;
+    for (const Bytes bytes : prediction.memory.atPeak) live += bytes;
+    if (const Bytes slack = prediction.memory.peakDevice() - live; slack > 0) parts.push_back(fmt::format("cached by the allocator {}", formatBytes(slack)));
+    for (std::size_t i = 0; i < parts.size(); i += 3) {
+        const auto end = parts.begin() + static_cast<std::ptrdiff_t>(std::min(i + 3, parts.size()));
+        text += fmt::format("  {}\n", fmt::join(parts.begin() + static_cast<std::ptrdiff_t>(i), end, " · "));
+    }
+    text += "  " + peakLine(prediction) + "\n";
+
+    text += "\nCritical path";
+    for (const auto& [kind, seconds] : prediction.pathSeconds)
+        if (seconds / step >= 0.0005) text += fmt::format("{} {} {:.1f} %", kind == prediction.pathSeconds.begin()->first ? "  " : ",", nameOf(kind), seconds / step * 100);
+    text += "\n";
+    for (std::size_t i = 0; i < std::min<std::size_t>(4, prediction.criticalPath.size()); ++i) {
+        const PathItem& item = prediction.criticalPath[i];
+        text += fmt::format("  {:<44} {:>8} {:>5.1f} %\n", item.name, formatSeconds(item.seconds), item.seconds / step * 100);
+    }
+    if (!prediction.sensitivity.empty()) {
+        text += "\n10 % more of  ";
+        std::vector<std::string> changes;
+        for (const Sensitivity& s : prediction.sensitivity) {
+            if (s.resource == "network" && !many) continue;
+            std::string name = s.resource;
+            std::replace(name.begin(), name.end(), '_', ' ');
+            changes.push_back(fmt::format("{}: {:+.1f} %", name == "host" ? "host speed" : name, s.change * 100));
+        }
+        text += fmt::format("{} step time\n", fmt::join(changes, ", "));
+    }
+    std::vector<std::string> rests;
+    for (const RestsOn& r : prediction.restsOn) rests.push_back(fmt::format("{} {} ({})", r.figure, r.value, r.provenance));
+    const std::size_t shown = std::min<std::size_t>(6, rests.size());
+    text += "\nRests on";
+    for (std::size_t i = 0; i < shown; i += 2)
+        text += fmt::format("{}{}\n", i == 0 ? "     " : "             ", fmt::join(rests.begin() + static_cast<std::ptrdiff_t>(i), rests.begin() + static_cast<std::ptrdiff_t>(std::min(i + 2, shown)), "; "));
+    if (shown == 0) text += "\n";
+    return text + warningLines(prediction, style);
+}
+
+std::string memoryText(const Scenario& scenario, const Prediction& prediction, bool color) {
+    const Style style(color);
+    const MemoryReport& memory = prediction.memory;
+    std::string text = heading(scenario, prediction, style) + "\n";
+    text += fmt::format("{}\n\n", capacityLine(prediction, style));
+    Bytes live = 0;
+    const double capacity = static_cast<double>(prediction.capacityBytes);
+    const auto row = [&](const std::string& name, Bytes bytes) {
+        text += fmt::format("  {:<24} {} {:>9} {:>5.1f} %\n", name, bar(static_cast<double>(bytes) / capacity, 32), formatBytes(bytes), static_cast<double>(bytes) / capacity * 100);
+    };
+    for (int c = 0; c < kMemoryCategories; ++c) {
+        const Bytes bytes = memory.atPeak[static_cast<std::size_t>(c)];
+        live += bytes;
+        if (bytes > 0) row(categoryWord(static_cast<MemoryCategory>(c)), bytes);
+    }
+    row("cached by the allocator", std::max<Bytes>(0, memory.peakDevice() - live));
+    text += fmt::format("\n  allocated {}, reserved {} by the allocator; {} outside it (context, NCCL)\n", formatBytes(memory.peakAllocated), formatBytes(memory.peakReserved),
+                        formatBytes(memory.outside));
+    text += "  " + peakLine(prediction) + "\n";
+    return text + warningLines(prediction, style);
+}
+
+}  // namespace ringside

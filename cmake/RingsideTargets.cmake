@@ -1,0 +1,73 @@
+# Functions that keep the build files short: a library per folder, a test program per folder, the embedded catalogue.
+include(GNUInstallDirs)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(tl-expected REQUIRED)
+find_package(Boost 1.74 REQUIRED)  # Boost.Graph is header-only for what is used here
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+add_library(ringside_flags INTERFACE)
+target_include_directories(ringside_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(ringside_flags INTERFACE -Wall -Wextra -Wshadow -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual)
+if(RINGSIDE_WERROR)
+  target_compile_options(ringside_flags INTERFACE -Werror)
+endif()
+if(RINGSIDE_SANITIZE)
+  target_compile_options(ringside_flags INTERFACE -fsanitize=${RINGSIDE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(ringside_flags INTERFACE -fsanitize=${RINGSIDE_SANITIZE})
+endif()
+# Third-party headers are used as system headers, so that their warnings are not ours.
+
+# ringside_library(name folder deps…): every .cpp directly in the folder, as ringside::name.
+# `traces` also takes its subfolders, which are one target.
+function(ringside_library name folder)
+  if(name STREQUAL "traces")
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.cpp)
+  else()
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.cpp)
+  endif()
+  if(sources)
+    add_library(ringside_${name} STATIC ${sources})
+    target_link_libraries(ringside_${name} PUBLIC ringside_flags ${ARGN})
+  else()
+    add_library(ringside_${name} INTERFACE)
+    target_link_libraries(ringside_${name} INTERFACE ringside_flags ${ARGN})
+  endif()
+  add_library(ringside::${name} ALIAS ringside_${name})
+endfunction()
+
+# Compiles every .json below `folder` into the library, so that the program needs no data files at run time.
+function(ringside_embed_catalog name folder)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.json)
+  set(output ${CMAKE_BINARY_DIR}/generated/embedded_catalog.cpp)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DROOT=${CMAKE_SOURCE_DIR}/${folder} -DOUTPUT=${output} -P ${CMAKE_SOURCE_DIR}/cmake/EmbedCatalog.cmake
+    DEPENDS ${files} ${CMAKE_SOURCE_DIR}/cmake/EmbedCatalog.cmake
+    COMMENT "Embedding the catalogue"
+    VERBATIM)
+  target_sources(ringside_${name} PRIVATE ${output})
+endfunction()
+
+# ringside_test(name folder deps…): one GoogleTest program from every .cpp directly in tests/folder.
+function(ringside_test name folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(test_${name} ${sources})
+  target_link_libraries(test_${name} PRIVATE ringside_flags ${ARGN} GTest::gtest GTest::gmock GTest::gtest_main rapidcheck)
+  target_compile_definitions(test_${name} PRIVATE RINGSIDE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" RINGSIDE_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  gtest_discover_tests(test_${name} PROPERTIES TIMEOUT 300 DISCOVERY_TIMEOUT 120)
+endfunction()

@@ -1,0 +1,31 @@
+// Collective kinds: which operations, algorithms and protocols there are, and how they are spelled.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "model/base/result.h"
+
+namespace ringside {
+
+enum class CollectiveOp : std::uint8_t { AllReduce, AllGather, ReduceScatter, Broadcast, Reduce, AllToAll, SendRecv };
+constexpr std::size_t kCollectiveOps = 7;
+std::string_view nameOf(CollectiveOp op);  ///< "all_reduce", …
+Result<CollectiveOp> collectiveOpByName(std::string_view name);
+
+enum class CollectiveAlgorithm : std::uint8_t {
+    None, Ring, Tree, CollNetDirect, CollNetChain, Nvls, NvlsTree, Pat, Direct, Bcube, HalvingDoubling, Binomial, Hierarchical
+};
+enum class CollectiveProtocol : std::uint8_t { None, LL, LL128, Simple, Tcp };
+std::string_view nameOf(CollectiveAlgorithm algorithm);  ///< "ring", "tree", "nvls", …
+std::string_view nameOf(CollectiveProtocol protocol);    ///< "LL", "LL128", "Simple", "tcp"
+/// Case and `-`/`_` do not matter: "NVLSTree", "nvls_tree" and "nvls-tree" are one name.
+Result<CollectiveAlgorithm> collectiveAlgorithmByName(std::string_view name);
+Result<CollectiveProtocol> collectiveProtocolByName(std::string_view name);
+
+enum class CollectiveBackend : std::uint8_t { Nccl, Gloo };
+std::string_view nameOf(CollectiveBackend backend);  ///< "nccl", "gloo"
+Result<CollectiveBackend> collectiveBackendByName(std::string_view name);
+
+}  // namespace ringside

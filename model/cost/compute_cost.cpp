@@ -1,0 +1,153 @@
+#include "model/cost/compute_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "model/base/check.h"
+#include "model/cost/gemm_table.h"
+#include "model/cost/profile_fields.h"
+
+namespace ringside {
+namespace {
+
+/// Where a device's count is not published: the count of its best-known relative, only to know what share of the device a
+/// small kernel or a collective takes.
+double assumedMultiprocessors(GpuArch arch) {
+    switch (arch) {
+        case GpuArch::Volta: return 80;
+        case GpuArch::Ampere: return 108;
+        case GpuArch::Ada: return 60;
+        case GpuArch::Hopper: return 114;
+        case GpuArch::Blackwell: return 148;
+        case GpuArch::Cdna2: return 208;
+        case GpuArch::Cdna3: return 304;
+        case GpuArch::Other: return 100;
+    }
+    return 100;
+}
+
+/// Time for the loads in flight to build up and drain: what keeps small tensors from the full bandwidth.
+constexpr double kMemoryRampSeconds = 0.6e-6;
+/// Share of the multiprocessors that can saturate the memory (docs/models/compute.md).
+constexpr double kSmsToSaturateMemory = 0.6;
+constexpr double kMaxBusyBandwidth = 0.95;
+
+// Fused attention, fitted to the FlashAttention-2 benchmark (A100 and H100, head sizes 64 and 128, 512 to 16k tokens) and
+// SimuMax's A100 rows with few heads.
+constexpr double kHeadHalf = 22.5;         ///< head sizes below 128 use the tensor cores less: d / (d + 22.5), 1 at 128
+constexpr double kSequenceHalf = 165;      ///< keys lost to prologue and epilogue of a block
+constexpr double kSequenceHalfCausal = 530;  ///< and to the masked half of the diagonal blocks
+constexpr double kBlock = 128;             ///< queries (forward) or keys (backward) of one block
+constexpr double kTailForward = 1.3, kTailBackward = 0.65;  ///< waves lost to the tail, causal; half of it otherwise
+
+constexpr std::size_t indexOf(DType type) { return static_cast<std::size_t>(type); }
+
+}  // namespace
+
+Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& profile, DType math) {
+    ComputeCost cost;
+    cost.math_ = math;
+    TRY_VOID(peakFlops(device, math));
+    TRY(const double bandwidth, memoryBandwidth(device));
+    cost.bandwidth_ = bandwidth * profile.memoryEfficiency.value;
+    cost.fixedSeconds_ = profile.kernelFixedUs.value * 1e-6;
+    cost.convolutionEfficiency_ = profile.convolutionEfficiency.value;
+    cost.attentionForward_ = profile.attentionForwardEfficiency.value;
+    cost.attentionBackward_ = profile.attentionBackwardEfficiency.value;
+    cost.waveQuantised_ = device.sms.has_value() && *device.sms > 0;
+    cost.sms_ = cost.waveQuantised_ ? static_cast<double>(*device.sms) : assumedMultiprocessors(device.arch);
+    std::array<GemmConstants, 2> constants{gemmConstants(device.arch, 2), gemmConstants(device.arch, 4)};
+    if (!cost.waveQuantised_)
+        for (GemmConstants& c : constants) c.quantisation = 0;
+    cost.constants_ = std::make_shared<const std::array<GemmConstants, 2>>(constants);
+
+    for (const DType type : kArithmeticTypes) {
+        const auto known = device.peakDenseTflops.find(type);
+        const auto efficiency = profile.gemmEfficiency.find(type);
+        if (known == device.peakDenseTflops.end() || known->second <= 0 || efficiency == profile.gemmEfficiency.end()) continue;
+        Arithmetic& arithmetic = cost.arithmetic_[indexOf(type)];
+        arithmetic.peak = known->second * 1e12;
+        arithmetic.constants = &(*cost.constants_)[sizeOf(type) >= 4 ? 1 : 0];
+        arithmetic.gemmRate = arithmetic.peak * efficiency->second.value * arithmetic.constants->headroom * profile.sustainedClock.value;
+        const auto samples = profile.gemmTable.find(type);
+        if (samples != profile.gemmTable.end() && !samples->second.empty())
+            arithmetic.table = std::make_shared<const GemmTable>(samples->second, cost.gemmModel(arithmetic, 0, 0), cost.fixedSeconds_, sizeOf(type));
+    }
+    if (cost.arithmetic_[indexOf(math)].gemmRate <= 0)
+        return badInput("profile " + profile.name, fmt::format("gemm_efficiency.{0} or sustained_clock is missing or 0; give them with "
+                                                               "--set profile.gemm_efficiency.{0}=VALUE", nameOf(math)));
+    if (!(cost.bandwidth_ > 0) || !(cost.convolutionEfficiency_ > 0) || !(cost.attentionForward_ > 0) || !(cost.attentionBackward_ > 0))
+        return badInput("profile " + profile.name, "every efficiency must be above 0: memory, convolution, attention forward and backward");
+    return cost;
+}
+
+const ComputeCost::Arithmetic& ComputeCost::arithmetic(DType type) const {
+    const Arithmetic& own = arithmetic_[indexOf(type)];
+    return own.gemmRate > 0 ? own : arithmetic_[indexOf(math_)];
+}
+
+GemmModel ComputeCost::gemmModel(const Arithmetic& arithmetic, double busySms, double busyBandwidth) const {
+    return GemmModel{*arithmetic.constants, arithmetic.gemmRate, sms_, std::clamp(sms_ - busySms, 1.0, sms_),
+                     bandwidth_ * (1 - std::clamp(busyBandwidth, 0.0, kMaxBusyBandwidth))};
+}
+
+double ComputeCost::seconds(const KernelWork& work, double busySms, double busyBandwidth) const {
+    switch (work.cls) {
+        case KernelClass::Gemm:
+        case KernelClass::Convolution: return gemmSeconds(work, busySms, busyBandwidth);
+        case KernelClass::AttentionForward:
+        case KernelClass::AttentionBackward: return attentionSeconds(work, busySms, busyBandwidth);
+        case KernelClass::Memory: return memorySeconds(work.bytes, busySms, busyBandwidth);
+    }
+    CHECK(false && "every class is priced");
+    return 0;
+}
+
+double ComputeCost::gemmSeconds(const KernelWork& work, double busySms, double busyBandwidth) const {
+    const GemmShape& shape = work.shape;
+    const Arithmetic& own = arithmetic(work.math);
+    GemmModel model = gemmModel(own, busySms, busyBandwidth);
+    const Bytes elementSize = sizeOf(work.math);
+    const bool convolution = work.cls == KernelClass::Convolution;
+    if (convolution) model.rate *= convolutionEfficiency_;
+    if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0 || shape.k <= 0) {  // no shape: as an endless product
+        const double arithmeticSeconds = work.flops / (model.rate * model.freeSms / sms_);
+        return fixedSeconds_ + std::max(arithmeticSeconds, work.bytes / model.bandwidth);
+    }
+    const double bytes = work.bytes > 0 ? work.bytes : gemmBytes(shape, elementSize);
+    const double formula = fixedSeconds_ + model.seconds(shape, bytes, elementSize);
+    if (convolution || !own.table) return formula;
+    // A table's ratio belongs to the bytes of the bare product: what the kernel adds (a bias, an fp32 result) stays on top.
+    return formula * own.table->correction(shape);
+}
+
+double ComputeCost::attentionSeconds(const KernelWork& work, double busySms, double busyBandwidth) const {
+    const bool forward = work.cls == KernelClass::AttentionForward;
+    const GemmShape& shape = work.shape;
+    const double freeSms = std::clamp(sms_ - busySms, 1.0, sms_);
+    const double bandwidth = bandwidth_ * (1 - std::clamp(busyBandwidth, 0.0, kMaxBusyBandwidth));
+    double rate = arithmetic(work.math).peak * (forward ? attentionForward_ : attentionBackward_) * freeSms / sms_;
+    double flops = work.flops;
+    if (shape.batch > 0 && shape.m > 0 && shape.n > 0 && shape.k > 0) {
+        const double batch = static_cast<double>(shape.batch), queries = static_cast<double>(shape.m);
+        const double keys = static_cast<double>(shape.n), head = static_cast<double>(shape.k);
+        // Two products forward, five backward; a causal mask skips half.
+        flops = (forward ? 4.0 : 10.0) * batch * queries * keys * head * (work.causal ? 0.5 : 1.0);
+        const double headEfficiency = std::min(1.0, head / (head + kHeadHalf) * (128 + kHeadHalf) / 128);
+        const double sequenceHalf = work.causal ? kSequenceHalfCausal : kSequenceHalf;
+        const double waves = batch * std::ceil((forward ? queries : keys) / kBlock) / freeSms;
+        const double tail = (forward ? kTailForward : kTailBackward) * (work.causal ? 1.0 : 0.5);
+        rate *= headEfficiency * keys / (keys + sequenceHalf) * waves / (waves + tail);
+    }
+    return fixedSeconds_ + std::max(flops / rate, work.bytes / bandwidth);
+}
+
+double ComputeCost::memorySeconds(double bytes, double busySms, double busyBandwidth) const {
+    const double freeShare = std::clamp(sms_ - busySms, 1.0, sms_) / sms_;
+    const double bandwidth = bandwidth_ * (1 - std::clamp(busyBandwidth, 0.0, kMaxBusyBandwidth)) * std::min(1.0, freeShare / kSmsToSaturateMemory);
+    return fixedSeconds_ + (bytes > 0 ? kMemoryRampSeconds + bytes / bandwidth : 0.0);
+}
+
+}  // namespace ringside

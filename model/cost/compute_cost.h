@@ -1,0 +1,63 @@
+// Compute cost: how long one kernel takes on one device.
+//
+// Formulas and sources: docs/models/compute.md.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "model/base/result.h"
+#include "model/base/units.h"
+#include "model/cost/gemm_model.h"
+#include "model/cost/profile.h"
+#include "model/hardware/device.h"
+#include "model/workload/kernel_work.h"
+
+namespace ringside {
+
+class GemmTable;
+
+/// Device figures that kernels need, checked once. Value type, cheap to copy, safe to read from many threads.
+class ComputeCost {
+public:
+    /// Fails (bad input) where the device lacks a figure that `math` needs; the error names it. An unknown number of
+    /// multiprocessors is no error: the count is then assumed by architecture and waves are not quantised.
+    static Result<ComputeCost> create(const Device& device, const Profile& profile, DType math);
+
+    /// Device time of one kernel that has `busySms` of the multiprocessors and `busyBandwidth` (0…1) of the memory
+    /// bandwidth taken away by a collective that runs beside it. Never decreases as either grows.
+    /// Kernels whose arithmetic type the device has no peak for are priced with that of `create`.
+    /// Allocates nothing; O(1), or O(samples) where the profile has measured matmuls of that type.
+    double seconds(const KernelWork& work, double busySms = 0, double busyBandwidth = 0) const;
+
+    /// False where the device's number of multiprocessors is not known, so that waves are a smooth quotient.
+    bool waveQuantised() const { return waveQuantised_; }
+    /// Multiprocessors as used: the device's, or the assumed count.
+    double multiprocessors() const { return sms_; }
+
+private:
+    struct Arithmetic {
+        double peak = 0;          ///< FLOP/s of the datasheet
+        double gemmRate = 0;      ///< FLOP/s of a matmul that is infinitely large in every way
+        const GemmConstants* constants = nullptr;
+        std::shared_ptr<const GemmTable> table;
+    };
+
+    GemmModel gemmModel(const Arithmetic& arithmetic, double busySms, double busyBandwidth) const;
+    double gemmSeconds(const KernelWork& work, double busySms, double busyBandwidth) const;
+    double attentionSeconds(const KernelWork& work, double busySms, double busyBandwidth) const;
+    double memorySeconds(double bytes, double busySms, double busyBandwidth) const;
+    const Arithmetic& arithmetic(DType type) const;
+
+    std::array<Arithmetic, 10> arithmetic_;  ///< by DType
+    DType math_ = DType::Bf16;
+    std::shared_ptr<const std::array<GemmConstants, 2>> constants_;  ///< of 16-bit and of 32-bit operands
+    double sms_ = 1;
+    bool waveQuantised_ = true;
+    double bandwidth_ = 0;  ///< bytes/s that streaming kernels reach
+    double fixedSeconds_ = 0;
+    double convolutionEfficiency_ = 1;
+    double attentionForward_ = 1, attentionBackward_ = 1;
+};
+
+}  // namespace ringside

@@ -1,0 +1,103 @@
+// datasheetProfile: the figures that stand for a device nobody has measured here. Every number below is explained in
+// docs/models/profile.md; the `source` strings travel with the figures into results.
+#include <fmt/format.h>
+
+#include "model/cost/profile.h"
+
+namespace ringside {
+namespace {
+
+Figure assumed(double value, double spread, std::string source) { return {value, spread, Provenance::Assumed, std::move(source)}; }
+Figure published(double value, double spread, std::string source) { return {value, spread, Provenance::Published, std::move(source)}; }
+
+constexpr const char* kMamf = "best-shape matmul, stas00/ml-engineering compute/accelerator (mamf-finder)";
+constexpr const char* kFlash2 = "FlashAttention-2 benchmark, Dao-AILab/flash-attention assets, forward+backward split as in its paper";
+
+bool isAmd(GpuArch arch) { return arch == GpuArch::Cdna2 || arch == GpuArch::Cdna3; }
+
+/// 16-bit best-shape efficiency of the architecture, used where the device itself has no published best.
+Figure sixteenBitEfficiency(const Device& device) {
+    const auto peak = device.peakDenseTflops.find(DType::Bf16);
+    if (device.measuredBestBf16Tflops && peak != device.peakDenseTflops.end() && peak->second > 0)
+        return published(*device.measuredBestBf16Tflops / peak->second, 0.05, kMamf);
+    switch (device.arch) {
+        case GpuArch::Volta: return assumed(0.80, 0.08, "a square fp16 matmul reaches 95 of 125 TFLOPS (mli/transformers-benchmarks); best shapes a little above");
+        case GpuArch::Ampere: return published(0.81, 0.08, kMamf);
+        case GpuArch::Ada: return assumed(0.85, 0.10, "no published best shape; boost clocks above the datasheet's are common");
+        case GpuArch::Hopper: return published(0.80, 0.05, kMamf);
+        case GpuArch::Blackwell: return published(0.77, 0.05, kMamf);
+        case GpuArch::Cdna2: return assumed(0.60, 0.15, "no published best shape");
+        case GpuArch::Cdna3: return published(0.51, 0.10, kMamf);
+        case GpuArch::Other: return assumed(0.70, 0.20, "unknown architecture");
+    }
+    return assumed(0.70, 0.20, "unknown architecture");
+}
+
+Figure sustainedClock(GpuArch arch) {
+    switch (arch) {
+        case GpuArch::Blackwell:
+            return published(0.65, 0.12, "long GEMMs at 0.46 to 0.52 of the peak, SimuMax configs/system/b200_bf16_ceperm.json, against 0.78 best shape");
+        case GpuArch::Hopper: return assumed(0.88, 0.07, "power limit at 700 W under continuous matmuls");
+        case GpuArch::Ampere: return published(0.97, 0.03, "SimuMax configs/system/a100_pcie.json against the best shape");
+        case GpuArch::Cdna2: case GpuArch::Cdna3: return assumed(0.92, 0.08, "power limit");
+        case GpuArch::Volta: case GpuArch::Ada: case GpuArch::Other: break;
+    }
+    return assumed(0.95, 0.05, "power limit");
+}
+
+struct AttentionEfficiency {
+    Figure forward, backward;
+};
+
+AttentionEfficiency attentionEfficiency(GpuArch arch) {
+    switch (arch) {
+        case GpuArch::Ampere: return {published(0.72, 0.06, kFlash2), published(0.62, 0.06, kFlash2)};
+        case GpuArch::Hopper: return {published(0.39, 0.08, kFlash2), published(0.335, 0.08, kFlash2)};
+        case GpuArch::Blackwell: {
+            const char* source = "cuDNN attention, SimuMax configs/system/b200_bf16_ceperm.json (causal rows counted in full there)";
+            return {published(0.54, 0.12, source), published(0.46, 0.12, source)};
+        }
+        case GpuArch::Ada: return {assumed(0.70, 0.12, "as Ampere"), assumed(0.60, 0.12, "as Ampere")};
+        case GpuArch::Volta: return {assumed(0.40, 0.20, "memory-efficient attention; FlashAttention-2 needs Ampere"), assumed(0.30, 0.20, "likewise")};
+        case GpuArch::Cdna2: case GpuArch::Cdna3: case GpuArch::Other: break;
+    }
+    return {assumed(0.30, 0.25, "no published curve for this architecture"), assumed(0.25, 0.25, "no published curve for this architecture")};
+}
+
+}  // namespace
+
+Profile datasheetProfile(const Device& device) {
+    Profile p;
+    p.name = fmt::format("{} datasheet+published", device.name);
+    p.device = device.name;
+
+    const Figure sixteenBit = sixteenBitEfficiency(device);
+    p.gemmEfficiency[DType::Bf16] = p.gemmEfficiency[DType::Fp16] = sixteenBit;
+    p.gemmEfficiency[DType::Tf32] = published(0.75, 0.10, "A100 116 of 156 TFLOPS in mli/transformers-benchmarks; H100 403 of 494 in XLA's table");
+    p.gemmEfficiency[DType::Fp32] = published(0.89, 0.08, "V100 14 of 15.7 TFLOPS in mli/transformers-benchmarks");
+    p.gemmEfficiency[DType::Fp64] = assumed(0.85, 0.10, "as fp32");
+    p.gemmEfficiency[DType::Fp8] = device.arch == GpuArch::Blackwell ? published(0.76, 0.06, kMamf) : published(0.71, 0.06, kMamf);
+    p.gemmEfficiency[DType::Int8] = assumed(0.65, 0.15, "a little below fp8");
+    p.sustainedClock = sustainedClock(device.arch);
+    p.convolutionEfficiency = assumed(0.80, 0.15, "strided reads of the implicit matrix");
+
+    AttentionEfficiency attention = attentionEfficiency(device.arch);
+    p.attentionForwardEfficiency = std::move(attention.forward);
+    p.attentionBackwardEfficiency = std::move(attention.backward);
+
+    p.memoryEfficiency = isAmd(device.arch) ? assumed(0.75, 0.10, "streaming kernels on HBM")
+                                            : published(0.85, 0.05, "elementwise kernels: V100 784 of 900 GB/s, RTX 3090 Ti 856 of 1008 (mli/transformers-benchmarks)");
+    p.kernelFixedUs = assumed(2.0, 0.25, "start-up and drain of a small kernel");
+    p.launchUs = assumed(6.0, 0.40, "eager PyTorch: Python, dispatcher, autograd and the driver's launch");
+    p.collectiveLaunchUs = assumed(20.0, 0.40, "ProcessGroupNCCL: work object, events, stream waits and the launch");
+    p.hostStepUs = assumed(500.0, 0.50, "data loader hand-over, zero_grad, optimizer wrapper, logging");
+    p.copyEfficiency = assumed(0.85, 0.08, "pinned copies of megabytes");
+    p.contextBytes = assumed(0.6 * static_cast<double>(kGiB), 0.30, "CUDA context, cuBLAS and cuDNN handles and workspaces");
+    p.ncclBytes = assumed(1.0 * static_cast<double>(kGiB), 0.40, "buffers of one or two communicators; grows with channels and peers");
+    p.collectiveBandwidth = assumed(1.0, 0.10, "NCCL's own tuning model");
+    p.collectiveLatency = assumed(1.0, 0.20, "NCCL's own tuning model");
+    p.interference = assumed(0.10, 0.50, "bytes of a ring at NVLink rate against the memory bandwidth");
+    return p;
+}
+
+}  // namespace ringside

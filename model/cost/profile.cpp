@@ -1,0 +1,200 @@
+#include "model/cost/profile.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "model/base/names.h"
+#include "model/cost/profile_fields.h"
+
+namespace ringside {
+namespace {
+
+constexpr std::string_view kFormat = "ringside-profile";
+constexpr int kVersion = 1;
+
+Result<Provenance> provenanceFromJson(const JsonCursor& cursor) {
+    TRY(const std::string name, cursor.asString());
+    std::vector<std::string> known;
+    for (const Provenance p : {Provenance::Assumed, Provenance::Datasheet, Provenance::Published, Provenance::Measured}) {
+        if (nameOf(p) == name) return p;
+        known.emplace_back(nameOf(p));
+    }
+    return cursor.error(unknownName("provenance", name, known));
+}
+
+Result<Figure> figureFromJson(const JsonCursor& cursor, double min, double max) {
+    Figure figure;
+    if (cursor.value().is_number()) {  // the short form: only the value
+        TRY(figure.value, cursor.asNumber(min, max));
+        return figure;
+    }
+    TRY_VOID(cursor.keys({"value", "relative_spread", "provenance", "source"}));
+    TRY(const JsonCursor value, cursor.at("value"));
+    TRY(figure.value, value.asNumber(min, max));
+    TRY(figure.relativeSpread, cursor.numberOr("relative_spread", 0, 0, 10));
+    if (const auto provenance = cursor.find("provenance")) {
+        TRY(figure.provenance, provenanceFromJson(*provenance));
+    }
+    TRY(figure.source, cursor.stringOr("source", {}));
+    return figure;
+}
+
+Result<std::vector<GemmSample>> samplesFromJson(const JsonCursor& cursor) {
+    constexpr std::int64_t kMaxDimension = std::int64_t{1} << 40;
+    TRY(const std::vector<JsonCursor> rows, cursor.items());
+    std::vector<GemmSample> samples;
+    samples.reserve(rows.size());
+    for (const JsonCursor& row : rows) {
+        TRY_VOID(row.keys({"batch", "m", "n", "k", "tflops"}));
+        GemmSample sample;
+        TRY(sample.shape.batch, row.intOr("batch", 1, 1, kMaxDimension));
+        for (const auto& [key, field] : {std::pair{"m", &GemmShape::m}, {"n", &GemmShape::n}, {"k", &GemmShape::k}}) {
+            TRY(const JsonCursor dimension, row.at(key));
+            TRY(sample.shape.*field, dimension.asInt(1, kMaxDimension));
+        }
+        TRY(const JsonCursor tflops, row.at("tflops"));
+        TRY(sample.tflops, tflops.asNumber(1e-9, 1e9));
+        samples.push_back(sample);
+    }
+    return samples;
+}
+
+/// Names of the arithmetic types, for messages.
+std::vector<std::string> arithmeticTypeNames() {
+    std::vector<std::string> names;
+    for (const DType type : kArithmeticTypes) names.emplace_back(nameOf(type));
+    return names;
+}
+
+Result<void> readInto(Profile& profile, const JsonCursor& cursor) {
+    TRY_VOID(cursor.keys({"format", "version", "name", "device", "created", "tool_version", "command", "environment", "notes", "figures",
+                          "gemm_efficiency", "gemm_table"}));
+    TRY(const JsonCursor format, cursor.at("format"));
+    TRY(const std::string formatName, format.asString());
+    if (formatName != kFormat) return format.error(fmt::format("expected '{}', found '{}'; this is not a profile", kFormat, formatName));
+    TRY(const JsonCursor version, cursor.at("version"));
+    TRY_VOID(version.asInt(kVersion, kVersion));
+    TRY(profile.name, cursor.stringOr("name", profile.name));
+    TRY(profile.device, cursor.stringOr("device", profile.device));
+
+    if (const auto figures = cursor.find("figures")) {
+        std::vector<std::string> known;
+        for (const ProfileField& field : kProfileFields) known.emplace_back(field.key);
+        TRY_VOID(figures->keys(known));
+        for (const ProfileField& field : kProfileFields) {
+            const auto found = figures->find(field.key);
+            if (!found) continue;
+            TRY(profile.*field.figure, figureFromJson(*found, field.min, field.max));
+        }
+    }
+    if (const auto efficiency = cursor.find("gemm_efficiency")) {
+        TRY_VOID(efficiency->keys(arithmeticTypeNames()));
+        for (const DType type : kArithmeticTypes) {
+            const auto found = efficiency->find(nameOf(type));
+            if (!found) continue;
+            TRY(profile.gemmEfficiency[type], figureFromJson(*found, 0.001, kMaxEfficiency));
+        }
+    }
+    if (const auto table = cursor.find("gemm_table")) {
+        TRY_VOID(table->keys(arithmeticTypeNames()));
+        for (const DType type : kArithmeticTypes) {
+            const auto found = table->find(nameOf(type));
+            if (!found) continue;
+            TRY(profile.gemmTable[type], samplesFromJson(*found));
+        }
+    }
+    return {};
+}
+
+Json figureToJson(const Figure& figure) {
+    Json json{{"value", figure.value}, {"relative_spread", figure.relativeSpread}, {"provenance", std::string(nameOf(figure.provenance))}};
+    if (!figure.source.empty()) json["source"] = figure.source;
+    return json;
+}
+
+}  // namespace
+
+std::string_view nameOf(Provenance provenance) {
+    switch (provenance) {
+        case Provenance::Assumed: return "assumed";
+        case Provenance::Datasheet: return "datasheet";
+        case Provenance::Published: return "published";
+        case Provenance::Measured: return "measured";
+    }
+    return "?";
+}
+
+std::vector<std::string> profileFigureKeys() {
+    std::vector<std::string> keys;
+    for (const ProfileField& field : kProfileFields) keys.emplace_back(field.key);
+    for (const DType type : kArithmeticTypes) keys.push_back(std::string(kGemmEfficiencyPrefix) + std::string(nameOf(type)));
+    return keys;
+}
+
+const Figure* findProfileFigure(const Profile& profile, std::string_view key) {
+    for (const ProfileField& field : kProfileFields)
+        if (field.key == key) return &(profile.*field.figure);
+    if (!key.starts_with(kGemmEfficiencyPrefix)) return nullptr;
+    const auto type = arithmeticTypeByName(key.substr(kGemmEfficiencyPrefix.size()));
+    const auto found = type ? profile.gemmEfficiency.find(*type) : profile.gemmEfficiency.end();
+    return found == profile.gemmEfficiency.end() ? nullptr : &found->second;
+}
+
+Result<void> setProfileFigure(Profile& profile, std::string_view key, double value) {
+    const std::string place = "profile." + std::string(key);
+    const Figure figure{value, 0, Provenance::Assumed, "set by hand"};
+    const auto inRange = [&](double min, double max) -> Result<void> {
+        if (value >= min && value <= max) return {};  // false for NaN
+        return badInput(place, fmt::format("{} is out of range; expected {:g} to {:g}", value, min, max));
+    };
+    for (const ProfileField& field : kProfileFields) {
+        if (field.key != key) continue;
+        TRY_VOID(inRange(field.min, field.max));
+        profile.*field.figure = figure;
+        return {};
+    }
+    if (key.starts_with(kGemmEfficiencyPrefix)) {
+        if (const auto type = arithmeticTypeByName(key.substr(kGemmEfficiencyPrefix.size()))) {
+            TRY_VOID(inRange(0.001, kMaxEfficiency));
+            profile.gemmEfficiency[*type] = figure;
+            return {};
+        }
+    }
+    return badInput(place, unknownName("figure of a profile", key, profileFigureKeys()));
+}
+
+Result<Profile> profileFromJson(const JsonCursor& cursor, const Profile& base) {
+    Profile profile = base;
+    TRY_VOID(readInto(profile, cursor));
+    return profile;
+}
+
+Result<Profile> profileFromJson(const JsonCursor& cursor) {
+    Profile profile;
+    TRY_VOID(readInto(profile, cursor));
+    TRY(const JsonCursor figures, cursor.at("figures"));
+    for (const ProfileField& field : kProfileFields) TRY_VOID(figures.at(field.key));
+    TRY_VOID(cursor.at("gemm_efficiency"));
+    return profile;
+}
+
+Json toJson(const Profile& profile) {
+    Json json{{"format", kFormat}, {"version", kVersion}, {"name", profile.name}, {"device", profile.device}};
+    Json& figures = json["figures"] = Json::object();
+    for (const ProfileField& field : kProfileFields) figures[std::string(field.key)] = figureToJson(profile.*field.figure);
+    Json& efficiency = json["gemm_efficiency"] = Json::object();
+    for (const auto& [type, figure] : profile.gemmEfficiency) efficiency[std::string(nameOf(type))] = figureToJson(figure);
+    if (profile.gemmTable.empty()) return json;
+    Json& table = json["gemm_table"] = Json::object();
+    for (const auto& [type, samples] : profile.gemmTable) {
+        Json& rows = table[std::string(nameOf(type))] = Json::array();
+        for (const GemmSample& sample : samples) {
+            const GemmShape& shape = sample.shape;
+            rows.push_back(Json{{"batch", shape.batch}, {"m", shape.m}, {"n", shape.n}, {"k", shape.k}, {"tflops", sample.tflops}});
+        }
+    }
+    return json;
+}
+
+}  // namespace ringside

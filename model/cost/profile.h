@@ -1,0 +1,86 @@
+// Profile: what a device and its links achieve, as opposed to what a datasheet promises. Every figure has a spread and
+// says where it comes from; a measured figure wins over a formula.
+//
+// Meaning and sources of each figure: docs/models/profile.md. File format: docs/reference/profile.schema.json.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/base/dtype.h"
+#include "model/base/json_cursor.h"
+#include "model/base/result.h"
+#include "model/hardware/device.h"
+#include "model/workload/kernel_work.h"
+
+namespace ringside {
+
+enum class Provenance : std::uint8_t { Assumed, Datasheet, Published, Measured };
+std::string_view nameOf(Provenance provenance);  ///< "assumed", "datasheet", "published", "measured"
+
+/// A number with its standard deviation (relative to the value) and its origin.
+struct Figure {
+    double value = 0;
+    double relativeSpread = 0;
+    Provenance provenance = Provenance::Assumed;
+    std::string source;
+
+    bool operator==(const Figure&) const = default;
+};
+
+/// One measured matmul: shape and the throughput reached.
+struct GemmSample {
+    GemmShape shape;
+    double tflops = 0;
+
+    bool operator==(const GemmSample&) const = default;
+};
+
+struct Profile {
+    std::string name;                       ///< "a100-80gb-sxm datasheet+published"
+    std::string device;                     ///< the device it is for
+    std::map<DType, Figure> gemmEfficiency; ///< best-shape fraction of the dense peak, by arithmetic type
+    Figure sustainedClock;                  ///< fraction of the best-shape rate that is left under hours of load (power limit)
+    Figure convolutionEfficiency;           ///< fraction of what a GEMM of the same shape reaches
+    Figure attentionForwardEfficiency;      ///< fraction of the dense peak that fused attention reaches (head size 128, long sequence)
+    Figure attentionBackwardEfficiency;
+    Figure memoryEfficiency;                ///< fraction of the memory bandwidth that streaming kernels reach
+    Figure kernelFixedUs;                   ///< device time of an empty kernel (start-up and drain)
+    Figure launchUs;                        ///< host time to issue one kernel from the framework, eager
+    Figure collectiveLaunchUs;              ///< host time to issue one collective
+    Figure hostStepUs;                      ///< host time per step outside launches (Python, zero_grad, hooks)
+    Figure copyEfficiency;                  ///< fraction of the PCIe rate of a pinned copy
+    Figure contextBytes;                    ///< device memory of the driver's context and the libraries
+    Figure ncclBytes;                       ///< device memory of communicators
+    Figure collectiveBandwidth;             ///< multiplies the bandwidth term of the collective model (1: as NCCL's model)
+    Figure collectiveLatency;               ///< multiplies its latency term
+    Figure interference;                    ///< share of memory bandwidth that a running collective takes from compute
+    std::map<DType, std::vector<GemmSample>> gemmTable;  ///< measured; wins over the formula
+
+    bool operator==(const Profile&) const = default;
+};
+
+/// The profile of a device made from its datasheet and what is published about its kind (docs/models/profile.md).
+/// Never fails: what the datasheet lacks is missed where it is needed (ComputeCost::create).
+Profile datasheetProfile(const Device& device);
+
+/// Every key that setProfileFigure and the "figures" object of a file know: "launch_us", …, "gemm_efficiency.bf16".
+std::vector<std::string> profileFigureKeys();
+/// Figure by key, or nullptr. gemm_efficiency.* is found only where the profile holds that type.
+const Figure* findProfileFigure(const Profile& profile, std::string_view key);
+
+/// Sets one figure by hand: `--set profile.launch_us=4`. The spread becomes 0 and the provenance "assumed".
+/// Error: unknown key (names the nearest) or a value outside the key's range.
+Result<void> setProfileFigure(Profile& profile, std::string_view key, double value);
+
+/// Reads "format": "ringside-profile", version 1. A figure is {value, relative_spread, provenance, source} or a bare number.
+/// Figures that the file leaves out keep those of `base`; name and device too. Unknown keys are refused.
+Result<Profile> profileFromJson(const JsonCursor& cursor, const Profile& base);
+/// As above without a base: every figure must be there.
+Result<Profile> profileFromJson(const JsonCursor& cursor);
+/// The inverse of profileFromJson.
+Json toJson(const Profile& profile);
+
+}  // namespace ringside

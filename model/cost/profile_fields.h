@@ -1,0 +1,49 @@
+// The figures of a Profile by key: one table that reading, writing, setting and checking share.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "model/cost/profile.h"
+
+namespace ringside {
+
+struct ProfileField {
+    std::string_view key;
+    Figure Profile::*figure;
+    double min, max;  ///< range of the value
+};
+
+inline constexpr double kMaxEfficiency = 1.5;  ///< above 1 where boost clocks beat the datasheet
+inline constexpr double kMaxProfileUs = 1e7;   ///< ten seconds
+inline constexpr double kMaxProfileBytes = 1e12;
+
+inline constexpr std::array kProfileFields{
+    ProfileField{"sustained_clock", &Profile::sustainedClock, 0.01, 1.0},
+    ProfileField{"convolution_efficiency", &Profile::convolutionEfficiency, 0.001, kMaxEfficiency},
+    ProfileField{"attention_forward_efficiency", &Profile::attentionForwardEfficiency, 0.001, kMaxEfficiency},
+    ProfileField{"attention_backward_efficiency", &Profile::attentionBackwardEfficiency, 0.001, kMaxEfficiency},
+    ProfileField{"memory_efficiency", &Profile::memoryEfficiency, 0.001, kMaxEfficiency},
+    ProfileField{"kernel_fixed_us", &Profile::kernelFixedUs, 0, kMaxProfileUs},
+    ProfileField{"launch_us", &Profile::launchUs, 0, kMaxProfileUs},
+    ProfileField{"collective_launch_us", &Profile::collectiveLaunchUs, 0, kMaxProfileUs},
+    ProfileField{"host_step_us", &Profile::hostStepUs, 0, kMaxProfileUs},
+    ProfileField{"copy_efficiency", &Profile::copyEfficiency, 0.001, kMaxEfficiency},
+    ProfileField{"context_bytes", &Profile::contextBytes, 0, kMaxProfileBytes},
+    ProfileField{"nccl_bytes", &Profile::ncclBytes, 0, kMaxProfileBytes},
+    ProfileField{"collective_bandwidth_factor", &Profile::collectiveBandwidth, 0.001, 1000},
+    ProfileField{"collective_latency_factor", &Profile::collectiveLatency, 0, 1000},
+    ProfileField{"interference", &Profile::interference, 0, 0.95},
+};
+
+inline constexpr std::string_view kGemmEfficiencyPrefix = "gemm_efficiency.";
+inline constexpr std::array kArithmeticTypes{DType::Fp64, DType::Fp32, DType::Tf32, DType::Fp16, DType::Bf16, DType::Fp8, DType::Int8};
+
+inline std::optional<DType> arithmeticTypeByName(std::string_view name) {
+    for (const DType type : kArithmeticTypes)
+        if (nameOf(type) == name) return type;
+    return std::nullopt;
+}
+
+}  // namespace ringside

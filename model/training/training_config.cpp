@@ -1,0 +1,169 @@
+#include "model/training/training_config.h"
+
+#include <array>
+#include <cctype>
+
+#include "model/base/check.h"
+#include "model/base/names.h"
+
+namespace ringside {
+namespace {
+
+/// Lower case with '-' for '_', ' ' and '.', so that "BF16_AMP", "bf16-amp" and "bf16 amp" are one spelling.
+std::string canonical(std::string_view name) {
+    std::string out;
+    for (const char c : name) {
+        const bool separator = c == '_' || c == ' ' || c == '.';
+        out += separator ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+    return out;
+}
+
+struct Alias {
+    std::string_view spelling, name;
+};
+
+/// How other tools spell the same thing: llm-foundry "amp_bf16", Lightning "bf16-mixed" and "bf16-true", HF Trainer "bf16"
+/// (which is autocast there, but the pure type here: the plain name of a type means that type throughout).
+constexpr std::array kPrecisionAliases{
+    Alias{"float32", "fp32"}, Alias{"float", "fp32"}, Alias{"single", "fp32"}, Alias{"32", "fp32"}, Alias{"32-true", "fp32"}, Alias{"amp-fp32", "fp32"},
+    Alias{"tensorfloat32", "tf32"}, Alias{"tensorfloat-32", "tf32"}, Alias{"fp32-tf32", "tf32"},
+    Alias{"fp16", "fp16-autocast"}, Alias{"float16", "fp16-autocast"}, Alias{"half", "fp16-autocast"}, Alias{"amp", "fp16-autocast"},
+    Alias{"amp-fp16", "fp16-autocast"}, Alias{"fp16-amp", "fp16-autocast"}, Alias{"fp16-mixed", "fp16-autocast"}, Alias{"16-mixed", "fp16-autocast"},
+    Alias{"amp-bf16", "bf16-autocast"}, Alias{"bf16-amp", "bf16-autocast"}, Alias{"bf16-mixed", "bf16-autocast"},
+    Alias{"bfloat16-mixed", "bf16-autocast"}, Alias{"mixed-bf16", "bf16-autocast"},
+    Alias{"bf16-pure", "bf16"}, Alias{"pure-bf16", "bf16"}, Alias{"bf16-true", "bf16"}, Alias{"bfloat16", "bf16"},
+    Alias{"bf16-fp32-master", "bf16-master"}, Alias{"bf16-mixed-master", "bf16-master"}, Alias{"bf16-master-weights", "bf16-master"},
+    Alias{"bf16-megatron", "bf16-master"},
+};
+
+std::vector<Precision> precisions() {
+    using enum DType;
+    //       name             parameter gradient math  activation autocast master scaling
+    return {{"fp32",          Fp32,     Fp32,    Fp32, Fp32,      false,   false, false},
+            {"tf32",          Fp32,     Fp32,    Tf32, Fp32,      false,   false, false},
+            {"fp16-autocast", Fp32,     Fp32,    Fp16, Fp16,      true,    false, true},
+            {"bf16-autocast", Fp32,     Fp32,    Bf16, Bf16,      true,    false, false},
+            {"bf16",          Bf16,     Bf16,    Bf16, Bf16,      false,   false, false},
+            {"bf16-master",   Bf16,     Fp32,    Bf16, Bf16,      false,   true,  false}};
+}
+
+struct OptimizerName {
+    OptimizerKind kind;
+    std::string_view name;
+};
+constexpr std::array kOptimizers{
+    OptimizerName{OptimizerKind::Sgd, "sgd"},     OptimizerName{OptimizerKind::Momentum, "momentum"},
+    OptimizerName{OptimizerKind::Adam, "adam"},   OptimizerName{OptimizerKind::AdamW, "adamw"},
+    OptimizerName{OptimizerKind::Adafactor, "adafactor"}, OptimizerName{OptimizerKind::Adam8bit, "adam-8bit"},
+};
+constexpr std::array kOptimizerAliases{
+    Alias{"sgd-momentum", "momentum"}, Alias{"sgdm", "momentum"}, Alias{"adam-w", "adamw"}, Alias{"adam8bit", "adam-8bit"}, Alias{"adamw8bit", "adam-8bit"},
+    Alias{"adamw-8bit", "adam-8bit"}, Alias{"8bit-adam", "adam-8bit"}, Alias{"adam8", "adam-8bit"},
+};
+
+struct ImplementationSuffix {
+    std::string_view suffix;
+    OptimizerImplementation implementation;
+};
+constexpr std::array kSuffixes{
+    ImplementationSuffix{"-fused", OptimizerImplementation::Fused},      ImplementationSuffix{"-foreach", OptimizerImplementation::Foreach},
+    ImplementationSuffix{"-for-loop", OptimizerImplementation::ForLoop}, ImplementationSuffix{"-forloop", OptimizerImplementation::ForLoop},
+};
+
+template <std::size_t N>
+std::string_view resolveAlias(std::string_view spelling, const std::array<Alias, N>& aliases) {
+    for (const Alias& alias : aliases)
+        if (alias.spelling == spelling) return alias.name;
+    return spelling;
+}
+
+std::string_view kindName(OptimizerKind kind) {
+    for (const OptimizerName& entry : kOptimizers)
+        if (entry.kind == kind) return entry.name;
+    CHECK(false && "every kind has a name");
+    return {};
+}
+
+}  // namespace
+
+Result<Precision> precisionByName(std::string_view name) {
+    const std::string spelling = canonical(name);
+    const std::string_view wanted = resolveAlias(spelling, kPrecisionAliases);
+    for (Precision& precision : precisions())
+        if (precision.name == wanted) return std::move(precision);
+    return badInput({}, unknownName("precision", name, precisionNames()));
+}
+
+std::vector<std::string> precisionNames() {
+    std::vector<std::string> names;
+    for (Precision& precision : precisions()) names.push_back(std::move(precision.name));
+    return names;
+}
+
+Result<Optimizer> optimizerByName(std::string_view name) {
+    std::string spelling = canonical(name);
+    Optimizer optimizer;
+    for (const ImplementationSuffix& entry : kSuffixes) {
+        if (!spelling.ends_with(entry.suffix)) continue;
+        optimizer.implementation = entry.implementation;
+        spelling.resize(spelling.size() - entry.suffix.size());
+        break;
+    }
+    const std::string_view wanted = resolveAlias(spelling, kOptimizerAliases);
+    for (const OptimizerName& entry : kOptimizers) {
+        if (entry.name != wanted) continue;
+        optimizer.kind = entry.kind;
+        return optimizer;
+    }
+    return badInput({}, unknownName("optimizer", name, optimizerNames(), "known: sgd, momentum, adam, adamw, adafactor, adam-8bit, each also with "
+                                                                         "-fused, -foreach or -for-loop"));
+}
+
+std::string nameOf(const Optimizer& optimizer) {
+    std::string name(kindName(optimizer.kind));
+    if (optimizer.implementation == OptimizerImplementation::Fused) name += "-fused";
+    if (optimizer.implementation == OptimizerImplementation::ForLoop) name += "-for-loop";
+    return name;  // foreach is the default and stays unsaid
+}
+
+std::vector<std::string> optimizerNames() {
+    std::vector<std::string> names;
+    for (const std::string_view suffix : {"", "-fused", "-for-loop"})
+        for (const OptimizerName& entry : kOptimizers) names.push_back(std::string(entry.name) + std::string(suffix));
+    return names;
+}
+
+Result<Recompute> recomputeByName(std::string_view name) {
+    const std::string spelling = canonical(name);
+    if (spelling == "none" || spelling == "off" || spelling == "no") return Recompute::None;
+    if (spelling == "selective") return Recompute::Selective;
+    if (spelling == "full" || spelling == "on" || spelling == "block") return Recompute::Full;
+    return badInput({}, unknownName("recompute mode", name, {"none", "selective", "full"}));
+}
+
+std::string_view nameOf(Recompute recompute) {
+    switch (recompute) {
+        case Recompute::None: return "none";
+        case Recompute::Selective: return "selective";
+        case Recompute::Full: return "full";
+    }
+    return "?";
+}
+
+Result<AttentionKernel> attentionKernelByName(std::string_view name) {
+    const std::string spelling = canonical(name);
+    if (spelling == "flash" || spelling == "sdpa" || spelling == "flash-attention" || spelling == "fused") return AttentionKernel::Flash;
+    if (spelling == "math" || spelling == "eager" || spelling == "unfused" || spelling == "torch") return AttentionKernel::Math;
+    return badInput({}, unknownName("attention kernel", name, {"flash", "math"}));
+}
+
+std::string_view nameOf(AttentionKernel kernel) {
+    switch (kernel) {
+        case AttentionKernel::Flash: return "flash";
+        case AttentionKernel::Math: return "math";
+    }
+    return "?";
+}
+
+}  // namespace ringside

@@ -1,0 +1,76 @@
+// TrainingConfig: how a model is trained, apart from how it is spread over devices (parallel_config.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/base/dtype.h"
+#include "model/base/result.h"
+
+namespace ringside {
+
+/// What is stored, computed and kept in which type.
+struct Precision {
+    std::string name = "bf16-autocast";
+    DType parameter = DType::Fp32;  ///< parameters as stored, and what DDP puts on the wire
+    DType gradient = DType::Fp32;   ///< .grad as stored
+    DType math = DType::Bf16;       ///< arithmetic of matmuls and convolutions
+    DType activation = DType::Bf16; ///< what matmuls write
+    bool autocast = true;           ///< weights are cast to `activation` in each forward; norms and the residual stay fp32
+    bool masterWeights = false;     ///< the optimizer keeps an fp32 copy of the parameters
+    bool lossScaling = false;       ///< fp16: unscale and check gradients before the step
+
+    bool operator==(const Precision&) const = default;
+};
+
+/// "fp32", "tf32", "fp16-autocast", "bf16-autocast", "bf16" (pure), "bf16-master" (bf16 parameters, fp32 master and
+/// gradients); common other spellings are understood. The error names the nearest.
+Result<Precision> precisionByName(std::string_view name);
+std::vector<std::string> precisionNames();
+
+enum class OptimizerKind : std::uint8_t { Sgd, Momentum, Adam, AdamW, Adafactor, Adam8bit };
+/// How PyTorch runs it: one kernel per tensor and operation, several tensors per kernel (the CUDA default), or one fused kernel.
+enum class OptimizerImplementation : std::uint8_t { ForLoop, Foreach, Fused };
+
+struct Optimizer {
+    OptimizerKind kind = OptimizerKind::AdamW;
+    OptimizerImplementation implementation = OptimizerImplementation::Foreach;
+
+    bool operator==(const Optimizer&) const = default;
+};
+
+/// "sgd", "momentum", "adam", "adamw", "adafactor", "adam-8bit"; a suffix "-fused", "-foreach" or "-for-loop" chooses
+/// the implementation.
+Result<Optimizer> optimizerByName(std::string_view name);
+std::string nameOf(const Optimizer& optimizer);
+std::vector<std::string> optimizerNames();
+
+/// None: every saved activation is kept. Selective: the core of attention is computed again in backward (Korthikanti et
+/// al.). Full: each block keeps only its input and runs forward again in backward.
+enum class Recompute : std::uint8_t { None, Selective, Full };
+Result<Recompute> recomputeByName(std::string_view name);
+std::string_view nameOf(Recompute recompute);
+
+/// Flash: one fused kernel, no s² tensor. Math: batched matmuls and a softmax that write the s² scores.
+enum class AttentionKernel : std::uint8_t { Flash, Math };
+Result<AttentionKernel> attentionKernelByName(std::string_view name);
+std::string_view nameOf(AttentionKernel kernel);
+
+struct TrainingConfig {
+    std::int64_t microBatch = 1;  ///< samples per rank and micro-step
+    std::int64_t seqLen = 0;      ///< tokens per sample; 0: the model's own context length; ignored by image models
+    std::int64_t gradAccum = 1;   ///< micro-steps per optimizer step
+    Precision precision;
+    Optimizer optimizer;
+    Recompute recompute = Recompute::None;
+    AttentionKernel attention = AttentionKernel::Flash;
+    bool dropout = false;          ///< apply the model's dropout layers (their masks are saved)
+    bool gradientClipping = false; ///< clip by global norm before the optimizer step
+    bool readLossEachStep = true;  ///< the training loop reads the loss (`loss.item()`), so the host waits for the device once a step
+
+    bool operator==(const TrainingConfig&) const = default;
+};
+
+}  // namespace ringside

@@ -1,0 +1,155 @@
+#include "model/workload/attention_ops.h"
+
+#include "model/workload/dense_ops.h"
+#include "model/workload/kernels_of.h"
+
+namespace ringside {
+namespace {
+
+// Backward of fused attention recomputes the scores: five matrix products against two in forward (Dao, FlashAttention-2).
+constexpr double kFlashBackwardRatio = 2.5;
+
+double bytesOf(const LayerBuilder& layer, int value) { return static_cast<double>(layer.bytes(value)); }
+
+double bytesOf(std::int64_t elements, DType type) { return static_cast<double>(elements) * static_cast<double>(sizeOf(type)); }
+
+std::array<std::int64_t, 6> attributesOf(const AttentionShape& shape, bool fused) {
+    return {shape.heads, shape.kvHeads, shape.headDim, shape.causal, fused};
+}
+
+int flashAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv) {
+    const DType type = layer.precision().activation;
+    const std::int64_t tokens = shape.samples * shape.length;
+    const int out = layer.value("context", {shape.samples, shape.length, shape.heads * shape.headDim}, type);
+    const int logSumExp = layer.value("logsumexp", {shape.samples, shape.heads, shape.length}, DType::Fp32, false);
+    const double q = bytesOf(tokens * shape.heads * shape.headDim, type), kv = bytesOf(tokens * 2 * shape.kvHeads * shape.headDim, type);
+
+    KernelWork forward;
+    forward.cls = KernelClass::AttentionForward;
+    forward.math = layer.precision().math;
+    forward.shape = {shape.samples * shape.heads, shape.length, shape.length, shape.headDim};
+    forward.causal = shape.causal;
+    forward.name = "flash attention";
+    // Two products of s × s × d per head: 4·b·a·s²·d.
+    forward.flops = 4.0 * static_cast<double>(shape.samples * shape.heads) * static_cast<double>(shape.length) *
+                    static_cast<double>(shape.length) * static_cast<double>(shape.headDim);
+    forward.bytes = 2 * q + kv + bytesOf(layer, logSumExp);
+    KernelWork backward = forward;
+    backward.cls = KernelClass::AttentionBackward;
+    backward.name = "flash attention gradient";
+    backward.flops *= kFlashBackwardRatio;
+    backward.bytes = 4 * q + 2 * kv + bytesOf(layer, logSumExp);  // q, out, dout, dq; k, v, dk, dv
+
+    Op& op = qkv.fused() ? layer.op(OpKind::Attention, "attention", {qkv.q}, {out, logSumExp})
+                         : layer.op(OpKind::Attention, "attention", {qkv.q, qkv.k, qkv.v}, {out, logSumExp});
+    op.saves = op.inputs;
+    op.saves.push_back(out);
+    op.saves.push_back(logSumExp);
+    op.forward = {forward};
+    op.backward = {backward};
+    if (qkv.fused()) op.backward.push_back(memoryWork("concat gradient", 2 * (q + kv)));  // split's backward joins dq, dk, dv
+    op.attentionCore = true;
+    op.attributes = attributesOf(shape, qkv.fused());
+    return out;
+}
+
+int mathAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, bool dropped) {
+    const Precision& precision = layer.precision();
+    const DType type = precision.activation;
+    const std::int64_t b = shape.samples, s = shape.length, a = shape.heads, d = shape.headDim;
+    const GemmShape inner{b * a, s, s, d}, outer{b * a, s, d, s};
+    const bool fused = qkv.fused();
+    if (fused) layer.consumersWriteParts(qkv.q);
+    // Grouped queries: keys and values are copied once per query head before the products, and summed in backward.
+    const bool repeats = shape.kvHeads != shape.heads;
+    const double wide = bytesOf(b * s * a * d, type), narrow = bytesOf(b * s * shape.kvHeads * d, type);
+
+    const int keys = repeats ? layer.value("k.repeated", {b, a, s, d}, type) : -1;
+    const int scores = layer.value("scores", {b, a, s, s}, type);
+    const double square = bytesOf(layer, scores);
+    {
+        Op& op = fused ? layer.op(OpKind::Scores, "scores", {qkv.q}, {scores}) : layer.op(OpKind::Scores, "scores", {qkv.q, qkv.k}, {scores});
+        op.saves = {qkv.q};
+        if (repeats) {
+            op.outputs.push_back(keys);
+            op.saves.push_back(keys);
+            op.forward.push_back(memoryWork("repeat keys", narrow + wide));
+        } else if (!fused) {
+            op.saves.push_back(qkv.k);
+        }
+        op.forward.push_back(gemmWork("attention scores", inner, precision.math, type));
+        op.forward.push_back(memoryWork("scale", 2 * square));
+        if (shape.causal) op.forward.push_back(memoryWork("mask", 2 * square));
+        op.backward = {memoryWork("scale gradient", 2 * square), gemmWork("attention query gradient", outer, precision.math, type),
+                       gemmWork("attention key gradient", outer, precision.math, type)};
+        if (repeats) op.backward.push_back(memoryWork("sum repeated keys", narrow + wide));
+        if (fused) op.backward.push_back(memoryWork("concat gradient", 2 * (wide + 2 * narrow)));
+        op.attentionCore = true;
+        op.attributes = attributesOf(shape, fused);
+    }
+
+    // Autocast runs softmax in fp32; its output is saved, and so is the cast that the next product reads.
+    const DType softmaxType = precision.autocast ? DType::Fp32 : type;
+    int probabilities = layer.value("probs", {b, a, s, s}, softmaxType);
+    {
+        const double written = bytesOf(layer, probabilities);
+        Op& op = layer.op(OpKind::AttentionSoftmax, "softmax", {scores}, {probabilities});
+        op.saves = {probabilities};
+        op.forward = {memoryWork("softmax", square + written)};
+        op.backward = {memoryWork("softmax gradient", 2 * written + square)};
+        op.attentionCore = true;
+        op.attributes = {s};
+    }
+    if (dropped) probabilities = dropout(layer, "attn_dropout", probabilities, true);
+
+    std::vector<KernelWork> forward;
+    const int cast = castIfNeeded(layer, "probs.cast", probabilities, type, forward);
+    const int values = repeats ? layer.value("v.repeated", {b, a, s, d}, type) : -1;
+    const int out = layer.value("context", {b, s, a * d}, type);
+    const int source = fused ? qkv.q : qkv.v;
+    Op& op = layer.op(OpKind::AttentionValues, "values", {probabilities, source}, {out});
+    if (cast != probabilities) op.outputs.push_back(cast);
+    op.saves = {cast};
+    if (repeats) {
+        op.outputs.push_back(values);
+        op.saves.push_back(values);
+        forward.push_back(memoryWork("repeat values", narrow + wide));
+    } else {
+        op.saves.push_back(source);
+    }
+    forward.push_back(gemmWork("attention values", outer, precision.math, type));
+    forward.push_back(memoryWork("transpose context", 2 * wide));
+    op.forward = std::move(forward);
+    op.backward = {memoryWork("transpose gradient", 2 * wide), gemmWork("attention probability gradient", inner, precision.math, type),
+                   gemmWork("attention value gradient", outer, precision.math, type)};
+    if (repeats) op.backward.push_back(memoryWork("sum repeated values", narrow + wide));
+    if (cast != probabilities) op.backward.push_back(memoryWork("cast gradient", bytesOf(layer, cast) + bytesOf(layer, probabilities)));
+    op.attentionCore = true;
+    op.attributes = attributesOf(shape, fused);
+    return out;
+}
+
+}  // namespace
+
+QueryKeyValue rotary(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv) {
+    const DType read = layer.at(qkv.q).dtype, type = layer.precision().activation;
+    const std::int64_t tokens = shape.samples * shape.length;
+    const std::int64_t queries = tokens * shape.heads * shape.headDim, keys = tokens * shape.kvHeads * shape.headDim;
+    const double q = bytesOf(queries, read) + bytesOf(queries, type), k = bytesOf(keys, read) + bytesOf(keys, type);
+    QueryKeyValue out = qkv;
+    out.q = layer.value("q.rotated", layer.at(qkv.q).shape, type);
+    if (!qkv.fused()) out.k = layer.value("k.rotated", layer.at(qkv.k).shape, type);
+    Op& op = qkv.fused() ? layer.op(OpKind::Rotary, "rotary", {qkv.q}, {out.q}) : layer.op(OpKind::Rotary, "rotary", {qkv.q, qkv.k}, {out.q, out.k});
+    op.forward = {memoryWork("rotary queries", q), memoryWork("rotary keys", k)};
+    op.backward = {memoryWork("rotary query gradient", q), memoryWork("rotary key gradient", k)};
+    op.attributes = {shape.heads, shape.kvHeads, shape.headDim, 0, qkv.fused()};
+    return out;
+}
+
+int attention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, AttentionKernel kernel, bool dropout) {
+    // The fused kernel keeps a random seed instead of a mask, so dropout costs it nothing worth counting.
+    if (kernel == AttentionKernel::Flash) return flashAttention(layer, shape, qkv);
+    return mathAttention(layer, shape, qkv, dropout);
+}
+
+}  // namespace ringside

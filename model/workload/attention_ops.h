@@ -1,0 +1,27 @@
+// Attention ops: the fused kernel (no s² tensor) and the plain one (scores, softmax, values), and rotary positions.
+// Formulas: docs/models/workloads.md.
+#pragma once
+
+#include "model/workload/layer_builder.h"
+
+namespace ringside {
+
+struct AttentionShape {
+    std::int64_t samples = 1, length = 1;  ///< queries = keys = length
+    std::int64_t heads = 1, kvHeads = 1, headDim = 1;
+    bool causal = true;
+};
+
+/// Queries, keys and values: three values, or one that holds all three (then k and v are -1).
+struct QueryKeyValue {
+    int q = -1, k = -1, v = -1;
+    bool fused() const { return k < 0; }
+};
+
+/// Rotary positions on queries and keys.
+QueryKeyValue rotary(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv);
+
+/// Returns the context [b, s, heads·headDim]. `dropout`: drop attention probabilities.
+int attention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, AttentionKernel kernel, bool dropout);
+
+}  // namespace ringside

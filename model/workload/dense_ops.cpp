@@ -1,0 +1,225 @@
+#include "model/workload/dense_ops.h"
+
+#include <algorithm>
+
+#include "model/workload/kernels_of.h"
+
+namespace ringside {
+namespace {
+
+double bytesOf(std::int64_t elements, DType type) { return static_cast<double>(elements) * static_cast<double>(sizeOf(type)); }
+double bytesOf(const LayerBuilder& layer, int value) { return static_cast<double>(layer.bytes(value)); }
+
+}  // namespace
+
+int castIfNeeded(LayerBuilder& layer, std::string_view name, int x, DType type, std::vector<KernelWork>& kernels) {
+    if (layer.at(x).dtype == type) return x;
+    const int cast = layer.value(name, layer.at(x).shape, type);
+    kernels.push_back(memoryWork("cast", bytesOf(layer, x) + bytesOf(layer, cast)));
+    return cast;
+}
+
+int linear(LayerBuilder& layer, std::string_view name, int x, std::int64_t out, WeightBias parameters, LinearOptions options) {
+    const Precision& precision = layer.precision();
+    const DType type = precision.activation;
+    const std::int64_t in = layer.at(x).shape.back();
+    const std::int64_t rows = elementCount(layer.at(x).shape) / in;
+    const std::int64_t weightElements = layer.parameterAt(parameters.weight).elements();
+
+    std::vector<KernelWork> forward, backward;
+    forward.reserve(4);
+    backward.reserve(6);
+    // Autocast casts the input at every use, and each weight once per forward (its cache). The casts are what is saved.
+    const int input = castIfNeeded(layer, "x.cast", x, type, forward);
+    const bool castsWeight = precision.autocast && precision.parameter != type;
+    int castWeight = -1;
+    const double weightCastBytes = bytesOf(weightElements, precision.parameter) + bytesOf(weightElements, type);
+    const double biasCastBytes = bytesOf(out, precision.parameter) + bytesOf(out, type);
+    if (castsWeight) {
+        castWeight = layer.value("weight.cast", layer.parameterAt(parameters.weight).shape, type);
+        forward.push_back(memoryWork("cast weight", weightCastBytes));
+        if (parameters.bias >= 0) forward.push_back(memoryWork("cast bias", biasCastBytes));
+    }
+
+    Shape shape = layer.at(x).shape;
+    shape.back() = out;
+    const int y = layer.value(name, std::move(shape), type);
+
+    // Experts get equal shares of the rows; the FLOPs are those of all rows even where the shares are not whole.
+    const std::int64_t share = std::max<std::int64_t>(1, rows / options.groups);
+    const double exact = static_cast<double>(rows) / static_cast<double>(share * options.groups);
+    const auto product = [&](std::string_view what, std::int64_t m, std::int64_t n, std::int64_t k) {
+        KernelWork work = gemmWork(what, {options.groups, m, n, k}, precision.math, type);
+        work.flops *= exact;
+        return work;
+    };
+    forward.push_back(product("linear", share, out, in));
+
+    if (layer.needsGradient(x)) backward.push_back(product("linear input gradient", share, in, out));
+    backward.push_back(product("linear weight gradient", out, in, share));
+    if (parameters.bias >= 0) backward.push_back(memoryWork("bias gradient", bytesOf(layer, y) + bytesOf(out, type)));
+    if (castsWeight) {
+        backward.push_back(memoryWork("cast weight gradient", weightCastBytes));
+        if (parameters.bias >= 0) backward.push_back(memoryWork("cast bias gradient", biasCastBytes));
+    }
+    if (input != x && layer.needsGradient(x))
+        backward.push_back(memoryWork("cast input gradient", bytesOf(layer, x) + bytesOf(layer, input)));
+
+    Op& op = layer.op(OpKind::Linear, name, {x}, {y});
+    if (input != x) op.outputs.push_back(input);
+    if (castWeight >= 0) op.outputs.push_back(castWeight);
+    op.saves = {input};
+    if (castWeight >= 0) op.saves.push_back(castWeight);
+    op.parameters = {parameters.weight};
+    if (parameters.bias >= 0) op.parameters.push_back(parameters.bias);
+    op.forward = std::move(forward);
+    op.backward = std::move(backward);
+    op.attributes = {in, out, parameters.bias >= 0, options.weightIsInByOut, options.groups};
+    return y;
+}
+
+int norm(LayerBuilder& layer, std::string_view name, int x, bool rms, WeightBias parameters) {
+    const std::int64_t features = layer.at(x).shape.back();
+    const std::int64_t rows = elementCount(layer.at(x).shape) / features;
+    std::vector<KernelWork> forward, backward;
+    const DType type = layer.precision().autocast ? DType::Fp32 : layer.at(x).dtype;
+    const int input = castIfNeeded(layer, "x.cast", x, type, forward);
+    const int y = layer.value(name, layer.at(x).shape, type);
+    const int statistics = layer.value(rms ? "rstd" : "mean,rstd", {rows, rms ? 1 : 2}, DType::Fp32, false);
+
+    const double data = bytesOf(layer, y), small = bytesOf(layer, statistics);
+    const double weights = bytesOf(features * (parameters.bias >= 0 ? 2 : 1), layer.precision().parameter);
+    forward.push_back(memoryWork(rms ? "rms norm" : "layer norm", 2 * data + small + weights));
+    backward.push_back(memoryWork("norm input gradient", 3 * data + small + weights));
+    backward.push_back(memoryWork("norm weight gradient", 2 * data + small + weights));
+    if (input != x) backward.push_back(memoryWork("cast input gradient", bytesOf(layer, x) + bytesOf(layer, input)));
+
+    Op& op = layer.op(OpKind::Norm, name, {x}, {y, statistics});
+    if (input != x) op.outputs.push_back(input);
+    op.saves = {input, statistics};
+    op.parameters = {parameters.weight};
+    if (parameters.bias >= 0) op.parameters.push_back(parameters.bias);
+    op.forward = std::move(forward);
+    op.backward = std::move(backward);
+    op.attributes = {features, rms, parameters.bias >= 0};
+    return y;
+}
+
+int activation(LayerBuilder& layer, std::string_view name, OpKind kind, int x) {
+    const int y = layer.value(name, layer.at(x).shape, layer.at(x).dtype, layer.needsGradient(x));
+    const double data = bytesOf(layer, x);
+    Op& op = layer.op(kind, name, {x}, {y});
+    op.saves = {kind == OpKind::Relu || kind == OpKind::Tanh ? y : x};
+    op.forward = {memoryWork(nameOf(kind), 2 * data)};
+    op.backward = {memoryWork("activation gradient", 3 * data)};
+    return y;
+}
+
+int gatedActivation(LayerBuilder& layer, std::string_view name, OpKind kind, int gate, int up) {
+    const bool fused = up < 0;
+    Shape shape = layer.at(gate).shape;
+    if (fused) shape.back() /= 2;
+    const std::int64_t features = shape.back();
+    const DType type = layer.at(gate).dtype;
+    const int activated = layer.value("act(gate)", shape, type);
+    const int y = layer.value(name, std::move(shape), type);
+    const double data = bytesOf(layer, y);
+
+    // Eager autograd: the activation saves the gate, the product saves both of its factors.
+    Op& op =
+        fused ? layer.op(OpKind::GatedSilu, name, {gate}, {y, activated}) : layer.op(OpKind::GatedSilu, name, {gate, up}, {y, activated});
+    op.saves = fused ? std::vector<int>{gate, activated} : std::vector<int>{gate, activated, up};
+    op.forward = {memoryWork(nameOf(kind), 2 * data), memoryWork("multiply", 3 * data)};
+    op.backward = {memoryWork("multiply gradient", 3 * data), memoryWork("multiply gradient", 3 * data),
+                   memoryWork("activation gradient", 3 * data)};
+    if (fused) op.backward.push_back(memoryWork("concat gradient", 4 * data));  // of the two halves
+    op.attributes = {features, kind == OpKind::Silu ? 0 : kind == OpKind::Gelu ? 1 : 2, fused};
+    return y;
+}
+
+int add(LayerBuilder& layer, std::string_view name, int a, int b) {
+    const int wide = sizeOf(layer.at(a).dtype) >= sizeOf(layer.at(b).dtype) ? a : b;
+    const int y = layer.value(name, layer.at(a).shape, layer.at(wide).dtype);
+    const double all = bytesOf(layer, a) + bytesOf(layer, b) + bytesOf(layer, y);
+    std::vector<KernelWork> backward;  // the gradient itself goes on to both sides; only another type needs a kernel
+    for (const int side : {a, b})
+        if (layer.at(side).dtype != layer.at(y).dtype && layer.needsGradient(side))
+            backward.push_back(memoryWork("cast gradient", bytesOf(layer, y) + bytesOf(layer, side)));
+    Op& op = layer.op(OpKind::Add, name, {a, b}, {y});
+    op.forward = {memoryWork("add", all)};
+    op.backward = std::move(backward);
+    op.gradientInPlace = op.backward.empty();
+    return y;
+}
+
+int dropout(LayerBuilder& layer, std::string_view name, int x, bool attentionCore) {
+    const int y = layer.value(name, layer.at(x).shape, layer.at(x).dtype);
+    const int mask = layer.value("mask", layer.at(x).shape, DType::Bool, false);
+    const double all = bytesOf(layer, x) + bytesOf(layer, y) + bytesOf(layer, mask);
+    Op& op = layer.op(OpKind::Dropout, name, {x}, {y, mask});
+    op.saves = {mask};
+    op.forward = {memoryWork("dropout", all)};
+    op.backward = {memoryWork("dropout gradient", all)};
+    op.attentionCore = attentionCore;
+    return y;
+}
+
+int embedding(LayerBuilder& layer, std::string_view name, int tokens, int table, bool tied) {
+    const Shape rows = layer.parameterAt(table).shape;
+    const DType type = layer.precision().parameter;
+    Shape shape = layer.at(tokens).shape;
+    shape.push_back(rows[1]);
+    const int y = layer.value(name, std::move(shape), type);
+    const double data = bytesOf(layer, y), indices = bytesOf(layer, tokens), dense = bytesOf(rows[0] * rows[1], type);
+    Op& op = layer.op(OpKind::Embedding, name, {tokens}, {y});
+    op.parameters = {table};
+    op.saves = {tokens};
+    op.forward = {memoryWork("embedding", 2 * data + indices)};
+    op.backward = {memoryWork("embedding gradient fill", dense), memoryWork("embedding gradient", 3 * data + indices)};
+    if (tied) op.backward.push_back(memoryWork("tied gradient add", 3 * dense));
+    op.attributes = {rows[0], rows[1]};
+    return y;
+}
+
+int positionEmbedding(LayerBuilder& layer, std::string_view name, int x, int table) {
+    const Shape rows = layer.parameterAt(table).shape;
+    const Shape& shape = layer.at(x).shape;
+    const std::int64_t length = shape[shape.size() - 2];
+    const DType type = layer.precision().parameter;
+    const DType result = sizeOf(layer.at(x).dtype) >= sizeOf(type) ? layer.at(x).dtype : type;
+    const int y = layer.value(name, layer.at(x).shape, result);
+    const double chosen = bytesOf(length * rows[1], type);
+    Op& op = layer.op(OpKind::PositionEmbedding, name, {x}, {y});
+    op.parameters = {table};
+    op.forward = {memoryWork("position embedding", 2 * chosen), memoryWork("add", bytesOf(layer, x) + chosen + bytesOf(layer, y))};
+    op.backward = {memoryWork("sum over samples", bytesOf(layer, y) + chosen),
+                   memoryWork("embedding gradient fill", bytesOf(rows[0] * rows[1], type)), memoryWork("embedding gradient", 3 * chosen)};
+    op.gradientInPlace = layer.at(x).dtype == result;
+    if (!op.gradientInPlace) op.backward.push_back(memoryWork("cast gradient", bytesOf(layer, y) + bytesOf(layer, x)));
+    op.attributes = {rows[0], rows[1]};
+    return y;
+}
+
+int crossEntropy(LayerBuilder& layer, int logits) {
+    std::vector<KernelWork> forward, backward;
+    const int upcast = castIfNeeded(layer, "logits.fp32", logits, DType::Fp32, forward);
+    const std::int64_t classes = layer.at(logits).shape.back();
+    const int logProbabilities = layer.value("log_probs", layer.at(logits).shape, DType::Fp32, false);
+    const int loss = layer.value("loss", {1}, DType::Fp32);
+    const double data = bytesOf(layer, logProbabilities);
+    const double perRow = data / static_cast<double>(classes);
+    forward.push_back(memoryWork("log softmax", 2 * data));
+    forward.push_back(memoryWork("nll loss", 3 * perRow));
+    backward.push_back(memoryWork("nll loss gradient", data));
+    backward.push_back(memoryWork("log softmax gradient", 3 * data));
+    if (upcast != logits) backward.push_back(memoryWork("cast gradient", bytesOf(layer, logits) + bytesOf(layer, upcast)));
+    Op& op = layer.op(OpKind::CrossEntropy, "loss", {logits}, {loss, logProbabilities});
+    if (upcast != logits) op.outputs.push_back(upcast);
+    op.saves = {logProbabilities};
+    op.forward = std::move(forward);
+    op.backward = std::move(backward);
+    op.attributes = {classes};
+    return loss;
+}
+
+}  // namespace ringside

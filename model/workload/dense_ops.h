@@ -1,0 +1,46 @@
+// Dense ops: linear, norm, elementwise, embedding, loss. Each function appends one op to the layer with what PyTorch's eager
+// autograd does for it (kernels, saved values, casts under autocast), and returns the value it writes.
+// Rules and worked numbers: docs/models/workloads.md.
+#pragma once
+
+#include <string_view>
+
+#include "model/workload/layer_builder.h"
+
+namespace ringside {
+
+struct LinearOptions {
+    std::int64_t groups = 1;       ///< experts; the rows of the input are shared out evenly
+    bool weightIsInByOut = false;  ///< the weight is stored [in, out] (GPT-2's Conv1D)
+};
+
+/// y = x·Wᵀ + b over the last extent of x; y has the precision's activation type. Backward: input gradient (if x needs one),
+/// weight gradient, bias gradient.
+int linear(LayerBuilder& layer, std::string_view name, int x, std::int64_t out, WeightBias parameters, LinearOptions options = {});
+
+/// LayerNorm or RMSNorm over the last extent of x.
+int norm(LayerBuilder& layer, std::string_view name, int x, bool rms, WeightBias parameters);
+
+/// Gelu, Silu and Tanh save their input (Tanh and Relu: their output).
+int activation(LayerBuilder& layer, std::string_view name, OpKind kind, int x);
+
+/// act(gate)·up. With `up` < 0, `gate` holds both halves in its last extent.
+int gatedActivation(LayerBuilder& layer, std::string_view name, OpKind kind, int gate, int up);
+
+/// a + b, in the wider of the two types.
+int add(LayerBuilder& layer, std::string_view name, int a, int b);
+
+int dropout(LayerBuilder& layer, std::string_view name, int x, bool attentionCore = false);
+
+/// Rows of a table for [b, s] tokens. `tied`: the head uses the table too, so backward adds two dense gradients.
+int embedding(LayerBuilder& layer, std::string_view name, int tokens, int table, bool tied);
+/// x + table[0…s): a learned position (or the token type) for each of the s tokens of each sample.
+int positionEmbedding(LayerBuilder& layer, std::string_view name, int x, int table);
+
+/// Mean cross-entropy of logits over their last extent, in fp32; returns the loss (one element).
+int crossEntropy(LayerBuilder& layer, int logits);
+
+/// `x` in `type`: itself, or a value of its own that a cast kernel (put into `kernels`) writes.
+int castIfNeeded(LayerBuilder& layer, std::string_view name, int x, DType type, std::vector<KernelWork>& kernels);
+
+}  // namespace ringside

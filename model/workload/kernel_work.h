@@ -1,0 +1,40 @@
+// KernelWork: what one device kernel does, without saying how long it takes: the cost model answers that.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "model/base/dtype.h"
+
+namespace ringside {
+
+enum class KernelClass : std::uint8_t {
+    Gemm,               ///< shape: batch × (m × k)·(k × n)
+    Convolution,        ///< shape: as an implicit GEMM
+    AttentionForward,   ///< fused; shape: batch = samples·heads, m = queries, n = keys, k = head size
+    AttentionBackward,  ///< likewise
+    Memory,             ///< bound by bytes: elementwise, norm, softmax, embedding, copy, cast, reduction, optimizer
+};
+
+/// Problem size of a matrix product (or of what is priced as one).
+struct GemmShape {
+    std::int64_t batch = 1, m = 0, n = 0, k = 0;
+    bool operator==(const GemmShape&) const = default;
+};
+
+/// `flops` counts a multiply-add as two; `bytes` is what must cross the device memory's pins at the least (each operand
+/// read once, each result written once). Memory kernels count no FLOPs. Attention counts the full score matrix also when
+/// `causal`: what skipping saves is for the cost model to say. `name` points to static storage.
+struct KernelWork {
+    KernelClass cls = KernelClass::Memory;
+    DType math = DType::Fp32;
+    double flops = 0;
+    double bytes = 0;
+    GemmShape shape;
+    bool causal = false;  ///< attention: half of the score matrix is masked and skipped
+    std::string_view name;
+
+    bool operator==(const KernelWork&) const = default;
+};
+
+}  // namespace ringside

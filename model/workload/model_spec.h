@@ -1,0 +1,79 @@
+// ModelSpec: a model's architecture, before batch size, sequence length and precision are known. Read from the
+// catalogue or from a Hugging Face config.json (hf_config.h); turned into a Workload by buildWorkload.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "model/base/result.h"
+#include "model/training/training_config.h"
+#include "model/workload/workload.h"
+
+namespace ringside {
+
+/// How a family names and orders its parameters, and which small parts it has.
+enum class TransformerFamily : std::uint8_t { Gpt2, Gpt3, Llama, Mixtral, Bert, Vit, Mpt, Opt, GptNeoX, Phi, Gemma2 };
+enum class Positions : std::uint8_t { None, Learned, Rotary, Alibi };
+enum class Activation : std::uint8_t { Gelu, Relu, Silu };
+
+struct TransformerSpec {
+    TransformerFamily family = TransformerFamily::Gpt2;
+    std::int64_t layers = 0, hidden = 0, heads = 0, kvHeads = 0, headDim = 0, ffn = 0, vocab = 0;
+    std::int64_t contextLength = 0;   ///< rows of a learned position table; default sequence length
+    Positions positions = Positions::Learned;
+    Activation activation = Activation::Gelu;
+    bool gatedMlp = false;
+    bool causal = true;               ///< decoder (true) or encoder (false)
+    bool rmsNorm = false;             ///< RMSNorm (no bias) or LayerNorm
+    bool normBias = true;
+    bool tiedHead = false;
+    bool queryKeyValueBias = false, attentionOutputBias = false, mlpBias = false, headBias = false;
+    bool fusedQkv = false;            ///< one matmul for q, k, v
+    bool pooler = false;              ///< BERT's pooler as part of the model
+    std::int64_t typeVocab = 0;       ///< BERT's token types
+    std::int64_t experts = 0, expertsPerToken = 0;  ///< mixture of experts
+    std::int64_t imageSize = 0, patchSize = 0, channels = 0, classes = 0;  ///< ViT; `classes` also BERT's classifier
+    bool queryKeyNorm = false;        ///< a norm over each head of q and k (Qwen3)
+    bool parallelBlock = false;       ///< attention and MLP read the same residual (GPT-NeoX, Phi)
+    bool maskedLmHead = false;        ///< BERT's transform and tied decoder
+    bool positionsGrow = false;       ///< the position table has as many rows as the run's sequence (llm-foundry's MPT)
+    std::int64_t positionOffset = 0;  ///< extra rows of the position table (OPT: 2)
+    bool residualDropout = false, attentionDropout = false;  ///< has such layers; they act if the training configuration says so
+};
+
+struct ConvNetSpec {
+    enum class Family : std::uint8_t { ResNet, Vgg } family = Family::ResNet;
+    std::vector<std::int64_t> blocksPerStage;  ///< ResNet: {3,4,6,3}; VGG: convolutions per stage
+    bool bottleneck = true;
+    std::int64_t imageSize = 224, channels = 3, classes = 1000;
+};
+
+struct MlpSpec {
+    std::vector<std::int64_t> widths;  ///< input, hidden…, output
+    bool bias = true;
+    Activation activation = Activation::Relu;
+};
+
+struct ModelSpec {
+    std::string name;
+    std::variant<TransformerSpec, ConvNetSpec, MlpSpec> architecture;
+    std::string source;                                ///< where its figures come from
+    std::optional<std::int64_t> publishedParameters;   ///< for the test that compares
+};
+
+/// Instantiates the model for one micro-batch. Errors (bad input) name what does not fit: a sequence longer than a
+/// learned position table, heads that do not divide the hidden size, absurd sizes.
+Result<Workload> buildWorkload(const ModelSpec& model, const TrainingConfig& training);
+
+/// Sequence length used: the training configuration's, else the model's own. 0 for models without one.
+std::int64_t effectiveSeqLen(const ModelSpec& model, const TrainingConfig& training);
+
+/// Model FLOPs of one step of one sample by the convention 6N + 12·L·h·s per token (PaLM; N counts every parameter, no
+/// causal discount; a mixture of experts counts the experts that a token uses); for image models and the MLP, three times
+/// the forward FLOPs of the matmuls and convolutions.
+double modelFlopsPerSample(const ModelSpec& model, const Workload& workload);
+
+}  // namespace ringside

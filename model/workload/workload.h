@@ -1,0 +1,142 @@
+// Workload: a model as the layers and ops of one forward and backward pass over one micro-batch, with every shape
+// concrete. No clock and no device here.
+//
+// Identical layers share one LayerType, so a 126-block model costs what its three kinds of layer cost. Layers form a
+// chain: each takes the output of the one before it. Inside a layer the ops form a graph over the layer's values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/base/dtype.h"
+#include "model/base/units.h"
+#include "model/workload/kernel_work.h"
+
+namespace ringside {
+
+using Shape = std::vector<std::int64_t>;
+std::int64_t elementCount(const Shape& shape);
+
+/// A tensor that an op writes (or the layer's input, value 0).
+struct Value {
+    std::string name;
+    Shape shape;
+    DType dtype = DType::Fp32;
+
+    Bytes bytes() const { return elementCount(shape) * sizeOf(dtype); }
+};
+
+/// A trainable tensor. A layer lists its parameters in the order its module registers them: buckets depend on it.
+struct Parameter {
+    std::string name;  ///< local to the layer: "attn.c_attn.weight"
+    Shape shape;
+
+    std::int64_t elements() const { return elementCount(shape); }
+};
+
+/// A tensor that is state but not trained (batch-norm statistics).
+struct StateTensor {
+    std::string name;
+    Shape shape;
+    DType dtype = DType::Fp32;
+};
+
+enum class OpKind : std::uint8_t {
+    Embedding, PositionEmbedding, Linear, Attention, Scores, AttentionSoftmax, AttentionValues, Rotary, Norm, BatchNorm, Gelu, Silu,
+    GatedSilu, Relu, Tanh, Add, Dropout, Convolution, MaxPool, AveragePool, Flatten, Concat, Router, ExpertDispatch, ExpertCombine,
+    CrossEntropy,
+};
+/// "linear", "batch-norm", …
+std::string_view nameOf(OpKind kind);
+
+/// One operation. `outputs[0]` is its result (rotary embeddings of separate queries and keys have two); further outputs
+/// are by-products kept for backward: casts, masks, statistics. Tensors that live only between two kernels of one op are
+/// not listed.
+///
+/// Attributes by kind (with the shapes of the values, all that an executor needs to run the op); unnamed places are 0:
+///   Linear            {in, out, hasBias, weightIsInByOut, groups}  groups > 1: one weight per expert, tokens shared out evenly
+///   Attention, Scores, AttentionValues
+///                     {heads, kvHeads, headDim, causal, fusedQkv}  fused: one input [b, s, (heads + 2·kvHeads)·headDim]
+///   AttentionSoftmax  {keys}
+///   Rotary            {heads, kvHeads, headDim, 0, fusedQkv}
+///   Norm              {features, isRms, hasBias}
+///   BatchNorm         {channels}
+///   Embedding         {rows, features};  PositionEmbedding {rows, features}: adds a row to each token
+///   Convolution       {kernel, stride, padding, hasBias}
+///   MaxPool           {kernel, stride, padding};  AveragePool {outputSize}
+///   GatedSilu         {features, activation, fusedInput}  result = act(gate)·up; activation: 0 SiLU, 1 GELU, 2 ReLU
+///   Router            {experts, expertsPerToken, hidden};  ExpertDispatch, ExpertCombine {experts, expertsPerToken}
+///   CrossEntropy      {classes}
+///   Concat            {axis}: joins its inputs, or its input and its parameter (a class token)
+/// Backward of an op needs exactly the values in `saves` (its own inputs or outputs, by index into the
+/// layer's values); a value stays in memory until the last op that saves it has run backward.
+struct Op {
+    OpKind kind = OpKind::Linear;
+    std::string name;                   ///< local to the layer: "attn.c_attn"
+    std::vector<int> inputs, outputs;   ///< values
+    std::vector<int> parameters;        ///< indices into the layer's parameters
+    std::vector<int> saves;             ///< values kept for backward
+    std::vector<KernelWork> forward;    ///< kernels in launch order
+    std::vector<KernelWork> backward;   ///< kernels in launch order; empty where the gradient is handed on as it is (a view,
+                                        ///< an add) or where nothing flows back
+    bool attentionCore = false;         ///< what selective recompute runs again
+    bool gradientInPlace = false;       ///< backward needs no new tensor for its input gradient (views, in-place adds)
+    std::array<std::int64_t, 6> attributes{};  ///< by kind, see above
+};
+
+struct LayerType {
+    std::string name;                   ///< "embedding", "block", "head", "stage2.block", …
+    std::vector<Value> values;          ///< values[0] is the input
+    std::vector<Parameter> parameters;  ///< registration order
+    std::vector<StateTensor> buffers;
+    std::vector<Op> ops;                ///< execution order
+    int output = 0;                     ///< the value handed to the next layer
+    bool isBlock = false;               ///< a unit that recompute checkpoints and auto-wrap shards
+    bool localNames = true;             ///< parameter names stand below the layer's name ("h.3." + "ln_1.weight"); else they are full
+};
+
+struct Layer {
+    int type = 0;
+    std::string name;  ///< "embedding", "h.3", "head"; prefix of its parameters where the type's names are local
+};
+
+/// Parameter `parameter` of `layer` is the same tensor as `ownerParameter` of `ownerLayer` (an untied copy does not exist:
+/// it counts once, and its gradient is complete when the last of its uses has run backward).
+struct TiedParameter {
+    int layer = 0, parameter = 0;
+    int ownerLayer = 0, ownerParameter = 0;
+};
+
+struct Workload {
+    std::string name;
+    std::vector<LayerType> types;
+    std::vector<Layer> layers;  ///< in execution order, which is also registration order
+    std::vector<TiedParameter> ties;
+    std::int64_t samples = 0;          ///< in the micro-batch
+    std::int64_t tokensPerSample = 0;  ///< 0 for image models and the MLP
+    Bytes inputBytes = 0;              ///< the micro-batch as it is copied to the device
+
+    const LayerType& typeOf(std::size_t layer) const { return types[static_cast<std::size_t>(layers[layer].type)]; }
+    bool isTied(int layer, int parameter) const;  ///< true if it is a use of another layer's tensor
+};
+
+/// Parameters, tied ones once.
+std::int64_t parameterCount(const Workload& workload);
+/// Elements of non-trained state (batch-norm statistics).
+std::int64_t bufferElementCount(const Workload& workload);
+
+/// Sum over the forward (backward) kernels, tied or not. Memory kernels count no FLOPs, so these are the FLOPs of matmuls,
+/// convolutions and attention; causal attention counts the full score matrix.
+double forwardFlops(const Workload& workload);
+double backwardFlops(const Workload& workload);
+
+/// Bytes that the ops of a layer keep for their backward: every saved value once.
+Bytes savedBytes(const LayerType& type);
+
+/// Name of parameter `p` of layer `l`: "h.3.attn.c_attn.weight".
+std::string parameterName(const Workload& workload, std::size_t layer, int parameter);
+
+}  // namespace ringside

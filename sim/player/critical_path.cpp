@@ -1,0 +1,116 @@
+#include "sim/player/critical_path.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+namespace ringside {
+namespace {
+
+constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+
+PathKind kindOf(const Task& task) {
+    switch (task.kind) {
+        case TaskKind::Collective: return PathKind::Communication;
+        case TaskKind::Copy: return PathKind::Copy;
+        case TaskKind::HostWork: case TaskKind::HostSync: return PathKind::Host;
+        case TaskKind::Kernel: return task.phase == Phase::Optimizer ? PathKind::Optimizer : PathKind::Compute;
+    }
+    return PathKind::Compute;
+}
+
+}  // namespace
+
+std::string_view nameOf(PathKind kind) {
+    switch (kind) {
+        case PathKind::Compute: return "compute";
+        case PathKind::Communication: return "communication";
+        case PathKind::Copy: return "copy";
+        case PathKind::Host: return "host";
+        case PathKind::Optimizer: return "optimizer";
+    }
+    return "?";
+}
+
+std::vector<PathSegment> criticalPath(const Schedule& schedule, const Prices&, const Timeline& timeline) {
+    // Previous task on the same stream, per program.
+    std::vector<std::vector<TaskId>> previous(schedule.programs.size());
+    for (std::size_t p = 0; p < schedule.programs.size(); ++p) {
+        const RankProgram& program = schedule.programs[p];
+        std::vector<TaskId> last(program.streams.size(), kNone);
+        previous[p].assign(program.tasks.size(), kNone);
+        for (TaskId t = 0; t < program.tasks.size(); ++t) {
+            previous[p][t] = last[program.tasks[t].stream];
+            last[program.tasks[t].stream] = t;
+        }
+    }
+    // Start from the task that ends last.
+    std::uint32_t c = 0;
+    TaskId t = 0;
+    Time end;
+    for (std::uint32_t k = 0; k < timeline.classes.size(); ++k)
+        for (TaskId i = 0; i < timeline.classes[k].size(); ++i)
+            if (timeline.classes[k][i].end >= end) {
+                end = timeline.classes[k][i].end;
+                c = k;
+                t = i;
+            }
+
+    std::vector<PathSegment> path;
+    Time cursor = end;  // everything after it is explained
+    while (cursor > Time()) {
+        const RankProgram& program = schedule.programs[schedule.classes[c].program];
+        const Task& task = program.tasks[t];
+        const TaskTimes& times = timeline.classes[c][t];
+        Time begin = std::min(times.start, cursor);
+        if (task.kind == TaskKind::Collective) {
+            // It began when the last rank got there: the path goes on in that rank.
+            for (std::uint32_t k = 0; k < timeline.classes.size(); ++k) {
+                if (k == c || schedule.classes[k].program != schedule.classes[c].program) continue;
+                const TaskTimes& peer = timeline.classes[k][t];
+                if (peer.end == times.end && peer.start > timeline.classes[c][t].start && peer.start > begin) {
+                    begin = peer.start;
+                    c = k;
+                }
+            }
+        }
+        if (task.kind == TaskKind::HostSync) begin = cursor;  // waiting is not work: what it waited for is
+        if (begin < cursor) path.push_back({kindOf(task), c, t, begin, cursor});
+        cursor = begin;
+        // What made it begin then: a dependency, the task before it on its stream, or the host that issued it.
+        const std::vector<TaskTimes>& mine = timeline.classes[c];
+        TaskId cause = kNone;
+        Time latest = Time::fromPicoseconds(-1);
+        const auto consider = [&](TaskId candidate) {
+            if (candidate != kNone && mine[candidate].end <= cursor && mine[candidate].end > latest) {
+                latest = mine[candidate].end;
+                cause = candidate;
+            }
+        };
+        for (const TaskId earlier : program.dependenciesOf(task)) consider(earlier);
+        consider(previous[schedule.classes[c].program][t]);
+        if (task.stream != kHostStream && mine[t].issued >= cursor && latest < cursor) {
+            // The host was late. Its time since it last waited is host time; go on from that wait.
+            TaskId sync = t;
+            while (sync > 0 && program.tasks[sync].kind != TaskKind::HostSync) --sync;
+            const bool waited = program.tasks[sync].kind == TaskKind::HostSync;
+            const Time from = waited ? std::min(mine[sync].end, cursor) : Time();
+            if (from < cursor) path.push_back({PathKind::Host, c, t, from, cursor});
+            cursor = from;
+            if (!waited || cursor <= Time()) break;
+            t = sync;
+            continue;
+        }
+        if (cause == kNone) {
+            if (cursor > Time()) path.push_back({PathKind::Host, c, t, Time(), cursor});
+            break;
+        }
+        if (latest < cursor) path.push_back({PathKind::Host, c, t, latest, cursor});
+        cursor = latest;
+        t = cause;
+    }
+    std::reverse(path.begin(), path.end());
+    return path;
+}
+
+}  // namespace ringside

@@ -1,0 +1,85 @@
+#include "sim/player/memory_tracker.h"
+
+#include <algorithm>
+
+#include "model/memory/allocator.h"
+
+namespace ringside {
+namespace {
+
+/// The largest buffer alive after the uses up to and including `peakTask`, persistent ones aside.
+BufferId largestAlive(const RankProgram& program, TaskId peakTask) {
+    std::vector<bool> live(program.buffers.size());
+    BufferId largest = 0;
+    Bytes most = -1;
+    for (TaskId t = 0; t <= peakTask && t < program.tasks.size(); ++t)
+        for (const BufferUse& use : program.usesOf(program.tasks[t])) {
+            if (use.kind == UseKind::Allocate) live[use.buffer] = true;
+            if (use.kind == UseKind::Free && t < peakTask) live[use.buffer] = false;
+        }
+    for (BufferId b = 0; b < live.size(); ++b)
+        if (live[b] && program.buffers[b].bytes > most) {
+            most = program.buffers[b].bytes;
+            largest = b;
+        }
+    return largest;
+}
+
+}  // namespace
+
+MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& options) {
+    MemoryReport report;
+    report.outside = options.contextBytes + options.ncclBytes;
+    const Bytes room = options.capacityBytes > 0 ? std::max<Bytes>(0, options.capacityBytes - report.outside) : CachingAllocator::kUnlimited;
+    CachingAllocator allocator(options.expandableSegments, room);
+    std::vector<CachingAllocator::Block> blocks(program.buffers.size(), CachingAllocator::kNoBlock);
+
+    CategoryBytes live{};
+    live[static_cast<std::size_t>(MemoryCategory::Context)] = options.contextBytes;
+    live[static_cast<std::size_t>(MemoryCategory::Nccl)] = options.ncclBytes;
+    Bytes peak = -1;
+    const auto allocate = [&](BufferId b, TaskId t) {
+        const Buffer& buffer = program.buffers[b];
+        const auto block = allocator.tryAllocate(buffer.bytes, kComputeStream);
+        if (block) {
+            blocks[b] = *block;
+        } else {
+            // Out of memory: remember where, and go on above the capacity to learn how much would be needed.
+            if (!report.outOfMemory) {
+                report.outOfMemory = true;
+                report.failedTask = t;
+                report.failedBuffer = b;
+            }
+            blocks[b] = allocator.allocate(buffer.bytes, kComputeStream);
+        }
+        live[static_cast<std::size_t>(buffer.category)] += allocator.sizeOf(blocks[b]);
+        if (allocator.allocated() > peak) {
+            peak = allocator.allocated();
+            report.atPeak = live;
+            report.peakTask = t;
+        }
+    };
+
+    for (BufferId b = 0; b < program.buffers.size(); ++b)
+        if (program.buffers[b].persistent) allocate(b, 0);
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        bool changed = false;
+        for (const BufferUse& use : program.usesOf(program.tasks[t])) {
+            if (use.kind == UseKind::Allocate) {
+                allocate(use.buffer, t);
+                changed = true;
+            } else if (use.kind == UseKind::Free) {
+                live[static_cast<std::size_t>(program.buffers[use.buffer].category)] -= allocator.sizeOf(blocks[use.buffer]);
+                allocator.free(blocks[use.buffer]);
+                changed = true;
+            }
+        }
+        if (options.timeline && changed) report.samples.push_back({t, live, allocator.reserved()});
+    }
+    report.peakAllocated = allocator.peakAllocated();
+    report.peakReserved = allocator.peakReserved();
+    report.largestAtPeak = largestAlive(program, report.peakTask);
+    return report;
+}
+
+}  // namespace ringside

@@ -1,0 +1,49 @@
+// MemoryTracker: a program's memory over a step, by category, and what the caching allocator reserves for it.
+//
+// Buffers are allocated and freed in issue order, because that is when the framework's allocator acts; the time axis is
+// the time at which the host issued each task.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "sim/player/player.h"
+#include "sim/schedule/schedule.h"
+
+namespace ringside {
+
+using CategoryBytes = std::array<Bytes, kMemoryCategories>;
+
+struct MemoryOptions {
+    Bytes contextBytes = 0;  ///< driver context and libraries, outside the allocator
+    Bytes ncclBytes = 0;     ///< communicators' buffers, outside the allocator; only with more than one rank
+    Bytes capacityBytes = 0;
+    bool expandableSegments = false;
+    bool timeline = false;   ///< keep the samples
+};
+
+struct MemorySample {
+    TaskId task = 0;
+    CategoryBytes bytes{};
+    Bytes reserved = 0;
+};
+
+struct MemoryReport {
+    Bytes peakAllocated = 0;           ///< by the allocator (what torch.cuda.max_memory_allocated reports)
+    Bytes peakReserved = 0;            ///< by the allocator (max_memory_reserved)
+    Bytes outside = 0;                 ///< context and NCCL
+    CategoryBytes atPeak{};            ///< what was live at the peak of `allocated`, context and NCCL included
+    TaskId peakTask = 0;
+    BufferId largestAtPeak = 0;        ///< the largest transient buffer alive then
+    bool outOfMemory = false;
+    TaskId failedTask = 0;             ///< first task whose allocation does not fit
+    BufferId failedBuffer = 0;
+    std::vector<MemorySample> samples;
+
+    Bytes peakDevice() const { return peakReserved + outside; }  ///< what nvidia-smi shows
+};
+
+MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& options);
+
+}  // namespace ringside

@@ -1,0 +1,316 @@
+#include "sim/player/player.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "model/base/check.h"
+#include "sim/engine/event_queue.h"
+
+namespace ringside {
+namespace {
+
+constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+enum class EventKind : std::uint32_t { TaskEnd, Arrive, CollectiveEnd };
+// At one instant work ends before work begins, so that a collective that ends as another starts does not slow anything twice.
+constexpr std::uint16_t kEndFirst = 0, kThenArrive = 1;
+
+struct Payload {
+    EventKind kind = EventKind::TaskEnd;
+    std::uint32_t rankClass = 0;   // CollectiveEnd: the instance
+    std::uint32_t task = 0;
+    std::uint32_t generation = 0;  // TaskEnd: of the stream; an older one was rescheduled
+};
+
+/// A communicator of some classes' representatives, and the collective that runs or gathers on it now.
+struct Communicator {
+    std::vector<std::uint32_t> members;  // classes
+    struct Gathering {
+        std::uint32_t work = kNone;
+        std::vector<std::pair<std::uint32_t, TaskId>> arrived;
+    };
+    std::vector<Gathering> gathering;  // usually one
+};
+
+struct StreamState {
+    std::vector<TaskId> queue;  // issued, in order
+    std::size_t head = 0;
+    bool busy = false;
+    // The running kernel: how much is left, counted as if it ran alone, from `since` on.
+    Time since;
+    double remainingPs = 0;
+    double slowdown = 1;
+    std::uint32_t generation = 0;
+};
+
+struct ClassState {
+    const RankProgram* program = nullptr;
+    const NodePrices* prices = nullptr;
+    std::vector<StreamState> streams;
+    std::vector<std::uint32_t> firstWaiter, nextWaiter;  // per task: who waits for it (stream heads and the host)
+    std::vector<bool> done;
+    std::vector<std::uint32_t> axisCommunicator;  // per axis
+    TaskId nextToIssue = 0;
+    Time hostClock;
+    bool hostBlocked = false;
+    std::vector<std::uint32_t> runningInterference;  // classes of the collectives on this device now
+};
+
+template <class Queue>
+class PlayerRun {
+public:
+    PlayerRun(const Schedule& schedule, const Prices& prices) : schedule_(schedule), prices_(prices) {
+        timeline_.classes.resize(schedule.classes.size());
+        classes_.resize(schedule.classes.size());
+        for (std::size_t c = 0; c < classes_.size(); ++c) {
+            ClassState& state = classes_[c];
+            state.program = &schedule.programs[schedule.classes[c].program];
+            state.prices = &prices.nodes[schedule.classes[c].nodeGroup];
+            state.streams.resize(state.program->streams.size());
+            const std::size_t tasks = state.program->tasks.size();
+            timeline_.classes[c].resize(tasks);
+            state.firstWaiter.assign(tasks, kNone);
+            state.nextWaiter.assign(tasks, kNone);
+            state.done.assign(tasks, false);
+        }
+        formCommunicators();
+    }
+
+    Result<Timeline> run() {
+        for (std::uint32_t c = 0; c < classes_.size(); ++c) issue(c);
+        while (!queue_.empty()) {
+            const auto event = queue_.pop();
+            now_ = event.time;
+            ++timeline_.events;
+            const Payload& p = event.payload;
+            switch (p.kind) {
+                case EventKind::TaskEnd: {
+                    ClassState& state = classes_[p.rankClass];
+                    const StreamId stream = state.program->tasks[p.task].stream;
+                    if (state.streams[stream].generation == p.generation) finish(p.rankClass, p.task);
+                    break;
+                }
+                case EventKind::Arrive: arrive(p.rankClass, p.task); break;
+                case EventKind::CollectiveEnd: endCollective(p.rankClass, p.task); break;
+            }
+        }
+        for (std::size_t c = 0; c < classes_.size(); ++c) {
+            const ClassState& state = classes_[c];
+            for (TaskId t = 0; t < state.done.size(); ++t)
+                if (!state.done[t])
+                    return badInput(fmt::format("schedule of {}", schedule_.strategy),
+                                    fmt::format("rank {} waits forever in task {} ({}): its peers never get there", schedule_.classes[c].ranks.first, t,
+                                                taskName(schedule_, *state.program, state.program->tasks[t])));
+            for (const TaskTimes& times : timeline_.classes[c]) timeline_.stepTime = std::max(timeline_.stepTime, times.end);
+        }
+        return std::move(timeline_);
+    }
+
+private:
+    // Two classes share a communicator of an axis if the group of one's first rank holds a rank of the other.
+    void formCommunicators() {
+        std::vector<std::map<std::vector<std::uint32_t>, std::uint32_t>> known(schedule_.axes.size());
+        for (std::uint32_t c = 0; c < classes_.size(); ++c)
+            for (std::size_t a = 0; a < schedule_.axes.size(); ++a) {
+                const RankSet group = schedule_.axes[a].groupOf(schedule_.classes[c].ranks.first);
+                std::vector<std::uint32_t> members;
+                for (std::uint32_t other = 0; other < classes_.size(); ++other)
+                    if (other == c || intersects(group, schedule_.classes[other].ranks)) members.push_back(other);
+                const auto [it, isNew] = known[a].try_emplace(members, static_cast<std::uint32_t>(communicators_.size()));
+                if (isNew) communicators_.push_back({members, {}});
+                classes_[c].axisCommunicator.push_back(it->second);
+            }
+    }
+
+    static bool intersects(const RankSet& group, const RankSet& ranks) {
+        const RankSet& fewer = group.count < ranks.count ? group : ranks;
+        const RankSet& more = group.count < ranks.count ? ranks : group;
+        for (std::int64_t i = 0; i < fewer.count; ++i)
+            if (more.contains(fewer.at(i))) return true;
+        return false;
+    }
+
+    /// The host goes on issuing until it has to wait or is through.
+    void issue(std::uint32_t c) {
+        ClassState& state = classes_[c];
+        const std::vector<Task>& tasks = state.program->tasks;
+        std::vector<TaskTimes>& times = timeline_.classes[c];
+        while (state.nextToIssue < tasks.size()) {
+            const TaskId t = state.nextToIssue;
+            const Task& task = tasks[t];
+            TaskTimes& time = times[t];
+            if (task.stream == kHostStream) {
+                const TaskId missing = firstUnfinished(state, task);
+                if (missing != kNone) {
+                    waitFor(state, missing, t);
+                    state.hostBlocked = true;
+                    return;
+                }
+                // An unblocked host goes on no earlier than what it waited for has ended, which is now.
+                time.issued = time.start = state.hostClock;
+                if (state.hostBlocked) state.hostClock = std::max(state.hostClock, now_);
+                state.hostBlocked = false;
+                if (task.kind == TaskKind::HostWork) state.hostClock += state.prices->hostWork;
+                time.end = state.hostClock;
+                state.done[t] = true;
+                ++state.nextToIssue;
+                wakeWaiters(c, t);
+                continue;
+            }
+            state.hostClock += task.kind == TaskKind::Collective ? state.prices->collectiveLaunch : state.prices->launch;
+            time.issued = state.hostClock;
+            ++state.nextToIssue;
+            StreamState& stream = state.streams[task.stream];
+            stream.queue.push_back(t);
+            if (!stream.busy && stream.head + 1 == stream.queue.size()) tryStart(c, task.stream);
+        }
+    }
+
+    TaskId firstUnfinished(const ClassState& state, const Task& task) const {
+        for (const TaskId earlier : state.program->dependenciesOf(task))
+            if (!state.done[earlier]) return earlier;
+        return kNone;
+    }
+
+    static void waitFor(ClassState& state, TaskId earlier, TaskId waiter) {
+        state.nextWaiter[waiter] = state.firstWaiter[earlier];
+        state.firstWaiter[earlier] = waiter;
+    }
+
+    void tryStart(std::uint32_t c, StreamId s) {
+        ClassState& state = classes_[c];
+        StreamState& stream = state.streams[s];
+        if (stream.busy || stream.head == stream.queue.size()) return;
+        const TaskId t = stream.queue[stream.head];
+        const Task& task = state.program->tasks[t];
+        const TaskId missing = firstUnfinished(state, task);
+        if (missing != kNone) {
+            waitFor(state, missing, t);
+            return;
+        }
+        TaskTimes& time = timeline_.classes[c][t];
+        time.start = std::max(now_, time.issued);
+        stream.busy = true;
+        switch (task.kind) {
+            case TaskKind::Kernel:
+                stream.since = time.start;
+                stream.remainingPs = static_cast<double>(state.prices->kernels[task.work].picoseconds());
+                stream.slowdown = slowdownOf(state, task.work);
+                scheduleEnd(c, s, t);
+                break;
+            case TaskKind::Copy:
+                ++stream.generation;
+                queue_.push(time.start + state.prices->copies[task.work], kEndFirst, {EventKind::TaskEnd, c, t, stream.generation});
+                break;
+            case TaskKind::Collective: queue_.push(time.start, kThenArrive, {EventKind::Arrive, c, t, 0}); break;
+            case TaskKind::HostWork: case TaskKind::HostSync: CHECK(false);
+        }
+    }
+
+    void scheduleEnd(std::uint32_t c, StreamId s, TaskId t) {
+        StreamState& stream = classes_[c].streams[s];
+        ++stream.generation;
+        const Time end = stream.since + Time::fromPicoseconds(std::llround(stream.remainingPs * stream.slowdown));
+        queue_.push(end, kEndFirst, {EventKind::TaskEnd, c, t, stream.generation});
+    }
+
+    double slowdownOf(const ClassState& state, std::uint32_t kernel) const {
+        double factor = 1;
+        for (const std::uint32_t interference : state.runningInterference) factor += static_cast<double>(state.prices->slowdown[interference][kernel]) - 1;
+        return factor;
+    }
+
+    /// A collective came or went on this device: running kernels change their pace from now on.
+    void repace(std::uint32_t c) {
+        ClassState& state = classes_[c];
+        for (StreamId s = 1; s < state.streams.size(); ++s) {
+            StreamState& stream = state.streams[s];
+            if (!stream.busy) continue;
+            const TaskId t = stream.queue[stream.head];
+            const Task& task = state.program->tasks[t];
+            if (task.kind != TaskKind::Kernel) continue;
+            const double slowdown = slowdownOf(state, task.work);
+            if (slowdown == stream.slowdown) continue;
+            if (now_ > stream.since) {
+                stream.remainingPs = std::max(0.0, stream.remainingPs - static_cast<double>((now_ - stream.since).picoseconds()) / stream.slowdown);
+                stream.since = now_;
+            }
+            stream.slowdown = slowdown;
+            scheduleEnd(c, s, t);
+        }
+    }
+
+    void arrive(std::uint32_t c, TaskId t) {
+        ClassState& state = classes_[c];
+        const std::uint32_t work = state.program->tasks[t].work;
+        state.runningInterference.push_back(prices_.collectives[work].interference);
+        repace(c);
+        const std::uint32_t id = state.axisCommunicator[schedule_.collectives[work].axis];
+        Communicator& communicator = communicators_[id];
+        auto slot = std::find_if(communicator.gathering.begin(), communicator.gathering.end(), [&](const auto& g) { return g.work == work; });
+        if (slot == communicator.gathering.end()) slot = communicator.gathering.insert(slot, {work, {}});
+        slot->arrived.emplace_back(c, t);
+        if (slot->arrived.size() == communicator.members.size())
+            queue_.push(now_ + prices_.collectives[work].duration, kEndFirst, {EventKind::CollectiveEnd, id, work, 0});
+    }
+
+    void endCollective(std::uint32_t id, std::uint32_t work) {
+        Communicator& communicator = communicators_[id];
+        const auto slot = std::find_if(communicator.gathering.begin(), communicator.gathering.end(), [&](const auto& g) { return g.work == work; });
+        const std::vector<std::pair<std::uint32_t, TaskId>> arrived = std::move(slot->arrived);
+        communicator.gathering.erase(slot);
+        for (const auto& [c, t] : arrived) {
+            std::vector<std::uint32_t>& running = classes_[c].runningInterference;
+            running.erase(std::find(running.begin(), running.end(), prices_.collectives[work].interference));
+            finish(c, t);
+            repace(c);
+        }
+    }
+
+    void finish(std::uint32_t c, TaskId t) {
+        ClassState& state = classes_[c];
+        const StreamId s = state.program->tasks[t].stream;
+        StreamState& stream = state.streams[s];
+        timeline_.classes[c][t].end = now_;
+        state.done[t] = true;
+        stream.busy = false;
+        ++stream.head;
+        tryStart(c, s);
+        wakeWaiters(c, t);
+    }
+
+    void wakeWaiters(std::uint32_t c, TaskId t) {
+        ClassState& state = classes_[c];
+        TaskId waiter = state.firstWaiter[t];
+        state.firstWaiter[t] = kNone;
+        while (waiter != kNone) {
+            const TaskId next = state.nextWaiter[waiter];
+            const StreamId s = state.program->tasks[waiter].stream;
+            if (s == kHostStream)
+                issue(c);
+            else
+                tryStart(c, s);
+            waiter = next;
+        }
+    }
+
+    const Schedule& schedule_;
+    const Prices& prices_;
+    Queue queue_;
+    Time now_;
+    std::vector<ClassState> classes_;
+    std::vector<Communicator> communicators_;
+    Timeline timeline_;
+};
+
+}  // namespace
+
+Result<Timeline> play(const Schedule& schedule, const Prices& prices) {
+    // A handful of classes keeps a handful of events pending, where a heap is unbeatable; thousands want the calendar.
+    if (schedule.classes.size() < 64) return PlayerRun<BinaryHeapQueue<Payload>>(schedule, prices).run();
+    return PlayerRun<CalendarQueue<Payload>>(schedule, prices).run();
+}
+
+}  // namespace ringside

@@ -1,0 +1,38 @@
+// Player: plays a Schedule in virtual time. Overlap, stalls and exposed communication come out of the order of streams and
+// dependencies; nothing here knows what a bucket or an optimizer is.
+//
+// Rules (docs/models/player.md):
+//  - The host thread issues tasks in program order; each costs it its launch time. It waits only at a HostSync.
+//  - A device stream runs its tasks in issue order, one at a time.
+//  - A collective starts when every rank of its group has reached it; a rank that got there early occupies its
+//    multiprocessors while it waits, as NCCL's kernels do.
+//  - A kernel slows down while a collective runs on its device, and speeds up again when it ends.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/base/result.h"
+#include "model/base/units.h"
+#include "sim/player/prices.h"
+#include "sim/schedule/schedule.h"
+
+namespace ringside {
+
+struct TaskTimes {
+    Time issued;  ///< when the host handed it over (host tasks: when it began)
+    Time start;   ///< collectives: when this rank got there
+    Time end;
+};
+
+struct Timeline {
+    std::vector<std::vector<TaskTimes>> classes;  ///< [class][task]
+    Time stepTime;
+    std::uint64_t events = 0;
+};
+
+/// A pure function of its arguments. Fails (as bad input naming the stuck task) where ranks wait for each other forever,
+/// which a Schedule that passes validateSchedule cannot make happen.
+Result<Timeline> play(const Schedule& schedule, const Prices& prices);
+
+}  // namespace ringside

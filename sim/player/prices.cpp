@@ -1,0 +1,100 @@
+#include "sim/player/prices.h"
+
+#include <algorithm>
+#include <map>
+
+#include "model/cost/copy_cost.h"
+#include "sim/collective/message_cost.h"
+
+namespace ringside {
+namespace {
+
+/// The device with the what-if factors applied.
+Device scaled(Device device, const PricingOptions& options) {
+    for (auto& [dtype, tflops] : device.peakDenseTflops) tflops *= options.computeScale;
+    if (device.memoryBandwidthGbPerS) *device.memoryBandwidthGbPerS *= options.memoryScale;
+    return device;
+}
+
+/// Prices of the collectives, and which of them interfere alike (those that occupy the same number of multiprocessors).
+struct CollectivePrices {
+    std::vector<CollectivePrice> prices;
+    std::vector<int> channels;  // per interference class
+};
+
+Result<CollectivePrices> priceCollectives(const Schedule& schedule, const Cluster& cluster, const std::vector<Profile>& profiles, const PricingOptions& options) {
+    CollectivePrices out;
+    std::vector<CollectiveModel> models;
+    std::vector<GroupShape> shapes;
+    for (const CommAxis& axis : schedule.axes) {
+        const GroupShape shape = groupShape(cluster, axis.groupOf(0));
+        CollectiveOptions collectiveOptions = options.collectives;
+        const Profile& profile = profiles[shape.nodeKind];
+        collectiveOptions.nccl.bandwidthScale *= profile.collectiveBandwidth.value * options.networkScale;
+        collectiveOptions.nccl.latencyScale *= profile.collectiveLatency.value;
+        collectiveOptions.gloo.bandwidthScale *= profile.collectiveBandwidth.value * options.networkScale;
+        collectiveOptions.gloo.latencyScale *= profile.collectiveLatency.value;
+        TRY(CollectiveModel model, CollectiveModel::create(cluster, shape, options.backend, collectiveOptions));
+        models.push_back(std::move(model));
+        shapes.push_back(shape);
+    }
+    std::map<int, std::uint32_t> classOf;
+    out.prices.reserve(schedule.collectives.size());
+    for (const CollectiveWork& work : schedule.collectives) {
+        CollectivePrice price;
+        if (options.level == CollectiveLevel::Message) {
+            TRY(const MessageCost message, messageLevelCost(cluster, shapes[work.axis], models[work.axis], work.op, work.bytes()));
+            price.cost = message.cost;
+        } else {
+            TRY(price.cost, models[work.axis].checkedCost(work.op, work.bytes()));
+        }
+        price.duration = Time::fromSeconds(price.cost.seconds);
+        const auto [it, isNew] = classOf.try_emplace(price.cost.channels, static_cast<std::uint32_t>(out.channels.size()));
+        if (isNew) out.channels.push_back(price.cost.channels);
+        price.interference = it->second;
+        out.prices.push_back(price);
+    }
+    return out;
+}
+
+}  // namespace
+
+Result<Prices> priceSchedule(const Schedule& schedule, const Cluster& cluster, const std::vector<Profile>& profiles, DType math,
+                             const PricingOptions& options) {
+    Prices prices;
+    TRY(CollectivePrices collectives, priceCollectives(schedule, cluster, profiles, options));
+    prices.collectives = std::move(collectives.prices);
+    for (std::size_t g = 0; g < cluster.nodes.size(); ++g) {
+        const Profile& profile = profiles[g];
+        const Device device = scaled(cluster.nodes[g].kind.device, options);
+        TRY(const ComputeCost compute, ComputeCost::create(device, profile, math));
+        prices.waveQuantised = prices.waveQuantised && compute.waveQuantised();
+        NodePrices node;
+        node.kernels.reserve(schedule.kernels.size());
+        std::vector<double> alone;
+        alone.reserve(schedule.kernels.size());
+        for (const KernelWork& kernel : schedule.kernels) {
+            alone.push_back(compute.seconds(kernel));
+            node.kernels.push_back(Time::fromSeconds(alone.back()));
+        }
+        for (const int channels : collectives.channels) {
+            std::vector<float>& column = node.slowdown.emplace_back();
+            column.reserve(schedule.kernels.size());
+            for (std::size_t k = 0; k < schedule.kernels.size(); ++k) {
+                const double beside = compute.seconds(schedule.kernels[k], channels, profile.interference.value);
+                column.push_back(static_cast<float>(std::max(1.0, beside / alone[k])));
+            }
+        }
+        CopyOptions copyOptions;
+        copyOptions.efficiency = profile.copyEfficiency.value;
+        TRY(const CopyCost copies, CopyCost::create(device, copyOptions));
+        for (const CopyWork& copy : schedule.copies) node.copies.push_back(Time::fromSeconds(copies.seconds(copy.bytes)));
+        node.launch = Time::fromMicroseconds(profile.launchUs.value / options.hostScale);
+        node.collectiveLaunch = Time::fromMicroseconds(profile.collectiveLaunchUs.value / options.hostScale);
+        node.hostWork = Time::fromMicroseconds(profile.hostStepUs.value / options.hostScale);
+        prices.nodes.push_back(std::move(node));
+    }
+    return prices;
+}
+
+}  // namespace ringside

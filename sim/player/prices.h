@@ -1,0 +1,51 @@
+// Prices: how long each piece of a Schedule's work takes on a given cluster. The Player knows only these, no formula.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/base/result.h"
+#include "model/cost/collective_cost.h"
+#include "model/cost/compute_cost.h"
+#include "model/cost/profile.h"
+#include "model/hardware/cluster.h"
+#include "sim/schedule/schedule.h"
+
+namespace ringside {
+
+/// Closed: the backend's formula. Message: every message as a flow over the cluster's links.
+enum class CollectiveLevel : std::uint8_t { Closed, Message };
+
+struct PricingOptions {
+    CollectiveBackend backend = CollectiveBackend::Nccl;
+    CollectiveOptions collectives;
+    CollectiveLevel level = CollectiveLevel::Closed;
+    // What-if factors: 1.1 makes that resource 10 % faster.
+    double computeScale = 1, memoryScale = 1, networkScale = 1, hostScale = 1;
+};
+
+struct CollectivePrice {
+    Time duration;
+    CollectiveCost cost;
+    std::uint32_t interference = 0;  ///< which column of NodePrices::slowdown applies while it runs
+};
+
+/// What work costs on one kind of node.
+struct NodePrices {
+    std::vector<Time> kernels;                 ///< by Schedule::kernels, running alone
+    std::vector<std::vector<float>> slowdown;  ///< [interference][kernel]: factor while such a collective runs beside it
+    std::vector<Time> copies;
+    Time launch, collectiveLaunch, hostWork;
+};
+
+struct Prices {
+    std::vector<NodePrices> nodes;             ///< by Cluster::nodes
+    std::vector<CollectivePrice> collectives;  ///< by Schedule::collectives
+    bool waveQuantised = true;                 ///< false where a device's multiprocessor count is unknown
+};
+
+/// `profiles` has one entry per Cluster::nodes. Fails (bad input) where a device lacks a figure that is needed.
+Result<Prices> priceSchedule(const Schedule& schedule, const Cluster& cluster, const std::vector<Profile>& profiles, DType math,
+                             const PricingOptions& options);
+
+}  // namespace ringside

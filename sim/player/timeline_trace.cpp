@@ -1,0 +1,121 @@
+#include "sim/player/timeline_trace.h"
+
+#include <fmt/format.h>
+
+#include "traces/trace_builder.h"
+
+namespace ringside {
+namespace {
+
+TrackKind trackKind(StreamKind kind) {
+    switch (kind) {
+        case StreamKind::Host: return TrackKind::Host;
+        case StreamKind::Compute: return TrackKind::Compute;
+        case StreamKind::Communication: return TrackKind::Communication;
+        case StreamKind::Copy: return TrackKind::Copy;
+    }
+    return TrackKind::Compute;
+}
+
+SliceCategory categoryOf(const Task& task) {
+    switch (task.kind) {
+        case TaskKind::Kernel: return task.phase == Phase::Optimizer ? SliceCategory::Optimizer : SliceCategory::Compute;
+        case TaskKind::Collective: return SliceCategory::Communication;
+        case TaskKind::Copy: return SliceCategory::Copy;
+        case TaskKind::HostWork: return SliceCategory::Host;
+        case TaskKind::HostSync: return SliceCategory::Wait;
+    }
+    return SliceCategory::Compute;
+}
+
+/// PyTorch's names, which Kineto writes.
+std::string_view torchDtype(DType dtype) {
+    switch (dtype) {
+        case DType::Fp64: return "Double";
+        case DType::Fp32: case DType::Tf32: return "Float";
+        case DType::Fp16: return "Half";
+        case DType::Bf16: return "BFloat16";
+        case DType::Fp8: return "Float8_e4m3fn";
+        case DType::Int8: return "Char";
+        case DType::Int32: return "Int";
+        case DType::Int64: return "Long";
+        case DType::Bool: return "Bool";
+    }
+    return "Float";
+}
+
+std::string_view torchCollective(CollectiveOp op) {
+    switch (op) {
+        case CollectiveOp::AllReduce: return "allreduce";
+        case CollectiveOp::AllGather: return "_allgather_base";
+        case CollectiveOp::ReduceScatter: return "_reduce_scatter_base";
+        case CollectiveOp::Broadcast: return "broadcast";
+        case CollectiveOp::Reduce: return "reduce";
+        case CollectiveOp::AllToAll: return "all_to_all";
+        case CollectiveOp::SendRecv: return "send";
+    }
+    return "allreduce";
+}
+
+void addMemory(TraceBuilder& builder, const Timeline& timeline, const MemoryReport& memory, std::int64_t rank) {
+    CounterSeries categories, reserved;
+    categories.rank = reserved.rank = rank;
+    categories.name = "memory by category";
+    reserved.name = "memory reserved";
+    reserved.series = {"reserved"};
+    for (int c = 0; c < kMemoryCategories; ++c) categories.series.emplace_back(nameOf(static_cast<MemoryCategory>(c)));
+    for (const MemorySample& sample : memory.samples) {
+        const Time at = timeline.classes.front()[sample.task].issued;
+        categories.at.push_back(at);
+        reserved.at.push_back(at);
+        for (const Bytes bytes : sample.bytes) categories.values.push_back(bytes);
+        reserved.values.push_back(sample.reserved + memory.outside);
+    }
+    builder.addCounter(std::move(categories));
+    builder.addCounter(std::move(reserved));
+}
+
+}  // namespace
+
+Trace traceOf(const Schedule& schedule, const Prices& prices, const Timeline& timeline, TraceDetail detail, const MemoryReport* memory) {
+    TraceBuilder builder;
+    const bool full = detail == TraceDetail::Full;
+    builder.setTitle(full ? fmt::format("{} under {} on {} ranks (predicted)", schedule.workload->name, schedule.strategy, schedule.world) : std::string());
+    builder.setWorldSize(schedule.world);
+    const std::uint32_t launch = builder.internName("cudaLaunchKernel"), unnamed = builder.internName("");
+    for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
+        const RankProgram& program = schedule.programs[schedule.classes[c].program];
+        const NodePrices& node = prices.nodes[schedule.classes[c].nodeGroup];
+        const std::int64_t rank = schedule.classes[c].ranks.first;
+        std::vector<std::uint32_t> track;
+        for (std::size_t s = 0; s < program.streams.size(); ++s)
+            track.push_back(builder.addTrack(rank, static_cast<std::int64_t>(s), trackKind(program.streams[s].kind), program.streams[s].name));
+        std::vector<std::uint32_t> sliceOf(program.tasks.size());
+        std::int64_t sequence = 0;
+        for (TaskId t = 0; t < program.tasks.size(); ++t) {
+            const Task& task = program.tasks[t];
+            const TaskTimes& times = timeline.classes[c][t];
+            std::int32_t collective = -1;
+            if (task.kind == TaskKind::Collective && full) {
+                const CollectiveWork& work = schedule.collectives[task.work];
+                const CollectiveCost& cost = prices.collectives[task.work].cost;
+                collective = builder.addCollective({std::string(torchCollective(work.op)), work.elements, std::string(torchDtype(work.dtype)), work.bytes(),
+                                                    schedule.axes[work.axis].size, sequence++, std::string(nameOf(cost.algorithm)), std::string(nameOf(cost.protocol))});
+            }
+            sliceOf[t] = builder.addSlice(track[task.stream], times.start, times.end - times.start, categoryOf(task),
+                                          full ? builder.internName(taskName(schedule, program, task)) : unnamed, t, collective);
+            if (task.stream != kHostStream) {
+                // The host's part: the launch that ended when the task was handed over.
+                const Time cost = task.kind == TaskKind::Collective ? node.collectiveLaunch : node.launch;
+                const std::uint32_t launched = builder.addSlice(track[kHostStream], times.issued - cost, cost, SliceCategory::Host, launch);
+                if (full) builder.addFlow(launched, sliceOf[t], Flow::Kind::Launch);
+            }
+            if (full && task.stream != kHostStream)
+                for (const TaskId earlier : program.dependenciesOf(task)) builder.addFlow(sliceOf[earlier], sliceOf[t], Flow::Kind::Dependency);
+        }
+        if (full && memory && c == 0) addMemory(builder, timeline, *memory, rank);
+    }
+    return builder.build();
+}
+
+}  // namespace ringside

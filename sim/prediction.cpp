@@ -1,0 +1,311 @@
+#include "sim/prediction.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "sim/player/timeline_trace.h"
+
+namespace ringside {
+namespace {
+
+constexpr double kTightAbove = 0.92;    // of the capacity: fragmentation and other processes may take the rest
+constexpr double kP90 = 1.2815515655;   // standard normal quantile
+
+/// Where on the path the time went, in terms of the profile's figures that priced it.
+struct PathShares {
+    double gemm = 0, attention = 0, memory = 0, communication = 0, host = 0;
+};
+
+PathShares sharesOf(const Schedule& schedule, const std::vector<PathSegment>& path, double step) {
+    PathShares shares;
+    for (const PathSegment& segment : path) {
+        const double share = (segment.end - segment.begin).seconds() / step;
+        const Task& task = schedule.programs[schedule.classes[segment.rankClass].program].tasks[segment.task];
+        if (segment.kind == PathKind::Host) shares.host += share;
+        else if (segment.kind == PathKind::Communication) shares.communication += share;
+        else if (segment.kind == PathKind::Copy) shares.memory += share;
+        else
+            switch (schedule.kernels[task.work].cls) {
+                case KernelClass::Gemm: case KernelClass::Convolution: shares.gemm += share; break;
+                case KernelClass::AttentionForward: case KernelClass::AttentionBackward: shares.attention += share; break;
+                case KernelClass::Memory: shares.memory += share; break;
+            }
+    }
+    return shares;
+}
+
+/// First-order propagation: what one figure prices moves together, different figures move apart (docs/models/band.md).
+double relativeSpread(const PathShares& shares, const Profile& profile, DType math) {
+    const auto gemm = profile.gemmEfficiency.find(math);
+    const double parts[] = {shares.gemm * (gemm == profile.gemmEfficiency.end() ? 0.1 : gemm->second.relativeSpread),
+                            shares.attention * profile.attentionForwardEfficiency.relativeSpread,
+                            shares.memory * profile.memoryEfficiency.relativeSpread,
+                            shares.communication * profile.collectiveBandwidth.relativeSpread,
+                            shares.host * profile.launchUs.relativeSpread};
+    double sum = 0;
+    for (const double part : parts) sum += part * part;
+    return std::sqrt(sum);
+}
+
+/// A task's name without its layer: what is summed in the list of the path's largest items.
+std::string groupName(const Schedule& schedule, const PathSegment& segment) {
+    const RankProgram& program = schedule.programs[schedule.classes[segment.rankClass].program];
+    const Task& task = program.tasks[segment.task];
+    if (segment.kind == PathKind::Host) return "host: launching kernels and the training loop";
+    if (segment.kind == PathKind::Optimizer) return "optimizer step";
+    if (task.role == TaskRole::Op) {
+        const LayerType& type = schedule.workload->typeOf(static_cast<std::size_t>(task.layer));
+        return fmt::format("{} {}.{}", nameOf(task.phase), type.name, type.ops[static_cast<std::size_t>(task.op)].name);
+    }
+    switch (task.role) {
+        case TaskRole::BucketCopyIn: return "copy gradients into buckets";
+        case TaskRole::BucketCopyOut: return "copy gradients out of buckets";
+        case TaskRole::GradientAccumulate: return "accumulate gradients";
+        case TaskRole::GradientReduce: return "all-reduce single gradients";
+        case TaskRole::GradientDivide: return "divide gradients";
+        case TaskRole::GradientCast: return "cast gradients";
+        default: return taskName(schedule, program, task);
+    }
+}
+
+std::string numberText(double value) { return fmt::format("{:.4g}", value); }
+
+void addRestsOn(Prediction& prediction, const Scenario& scenario) {
+    for (std::size_t g = 0; g < scenario.cluster.nodes.size(); ++g) {
+        const Device& device = scenario.cluster.nodes[g].kind.device;
+        const Profile& profile = scenario.profiles[g];
+        const auto add = [&](const std::string& figure, const Figure& f, const std::string& unit) {
+            prediction.restsOn.push_back({device.name + " " + figure, numberText(f.value) + unit, std::string(nameOf(f.provenance)), f.source});
+        };
+        const DType math = scenario.training.precision.math;
+        if (const auto peak = device.peakDenseTflops.find(math); peak != device.peakDenseTflops.end())
+            prediction.restsOn.push_back({fmt::format("{} peak {}", device.name, nameOf(math)), numberText(peak->second) + " TFLOPS", "datasheet",
+                                          device.sources.empty() ? "" : device.sources.front()});
+        if (const auto gemm = profile.gemmEfficiency.find(math); gemm != profile.gemmEfficiency.end()) add("best matmul efficiency", gemm->second, " of peak");
+        add("attention efficiency", profile.attentionForwardEfficiency, " of peak");
+        add("memory efficiency", profile.memoryEfficiency, " of bandwidth");
+        add("launch", profile.launchUs, " µs per kernel");
+        if (scenario.cluster.deviceCount() > 1) add("collective bandwidth", profile.collectiveBandwidth, " × NCCL's model");
+    }
+}
+
+Result<Timeline> playWith(const Scenario& scenario, const Schedule& schedule, const PricingOptions& pricing) {
+    TRY(const Prices prices, priceSchedule(schedule, scenario.cluster, scenario.profiles, scenario.training.precision.math, pricing));
+    return play(schedule, prices);
+}
+
+Result<void> addSensitivity(Prediction& prediction, const Scenario& scenario) {
+    struct Change {
+        const char* resource;
+        double PricingOptions::*factor;
+    };
+    for (const Change& change : {Change{"compute", &PricingOptions::computeScale}, Change{"network", &PricingOptions::networkScale},
+                                 Change{"memory_bandwidth", &PricingOptions::memoryScale}, Change{"host", &PricingOptions::hostScale}}) {
+        PricingOptions pricing = scenario.pricing;
+        pricing.*change.factor *= 1.1;
+        TRY(const Timeline timeline, playWith(scenario, *prediction.schedule, pricing));
+        const double seconds = timeline.stepTime.seconds();
+        prediction.sensitivity.push_back({change.resource, seconds, seconds / prediction.stepSeconds - 1});
+    }
+    return {};
+}
+
+Result<void> addMemory(Prediction& prediction, const Scenario& scenario, const PredictOptions& options) {
+    // Every class has its own device; the one with the least room decides.
+    bool first = true;
+    for (const RankClass& rankClass : prediction.schedule->classes) {
+        const Device& device = scenario.cluster.nodes[rankClass.nodeGroup].kind.device;
+        const Profile& profile = scenario.profiles[rankClass.nodeGroup];
+        MemoryOptions memory;
+        memory.contextBytes = static_cast<Bytes>(profile.contextBytes.value);
+        memory.ncclBytes = scenario.cluster.deviceCount() > 1 && scenario.pricing.backend == CollectiveBackend::Nccl ? static_cast<Bytes>(profile.ncclBytes.value) : 0;
+        TRY(memory.capacityBytes, memoryCapacity(device));
+        memory.expandableSegments = scenario.expandableSegments;
+        memory.timeline = options.memoryTimeline;
+        MemoryReport report = trackMemory(prediction.schedule->programs[rankClass.program], memory);
+        const auto room = [](const MemoryReport& r, Bytes capacity) { return capacity - r.peakDevice(); };
+        if (first || room(report, memory.capacityBytes) < room(prediction.memory, prediction.capacityBytes)) {
+            prediction.memory = std::move(report);
+            prediction.capacityBytes = memory.capacityBytes;
+        }
+        first = false;
+    }
+    prediction.verdict = prediction.memory.outOfMemory ? MemoryVerdict::OutOfMemory
+                         : static_cast<double>(prediction.memory.peakDevice()) > kTightAbove * static_cast<double>(prediction.capacityBytes) ? MemoryVerdict::Tight
+                                                                                                                                              : MemoryVerdict::Fits;
+    return {};
+}
+
+void addUtilisation(Prediction& prediction, const Scenario& scenario) {
+    const Workload& workload = *prediction.schedule->workload;
+    const DType math = scenario.training.precision.math;
+    double peak = 0;
+    for (const NodeGroup& group : scenario.cluster.nodes) {
+        const auto found = group.kind.device.peakDenseTflops.find(math);
+        if (found != group.kind.device.peakDenseTflops.end())
+            peak += found->second * 1e12 * static_cast<double>(group.count * group.kind.devices);
+    }
+    const double modelFlops = modelFlopsPerSample(scenario.model, workload) * static_cast<double>(scenario.globalBatch());
+    prediction.mfu = peak > 0 ? modelFlops / (prediction.stepSeconds * peak) : 0;
+    // What recompute runs again, as a share of the forward pass; backward is twice the forward, so a whole step is three.
+    double again = 0, all = 0;
+    for (std::size_t l = 0; l < workload.layers.size(); ++l) {
+        const LayerType& type = workload.typeOf(l);
+        for (const Op& op : type.ops)
+            for (const KernelWork& kernel : op.forward) {
+                all += kernel.flops;
+                const bool full = scenario.training.recompute == Recompute::Full && type.isBlock;
+                const bool core = scenario.training.recompute == Recompute::Selective && op.attentionCore;
+                if (full || core) again += kernel.flops;
+            }
+    }
+    prediction.hfu = prediction.mfu * (1 + (all > 0 ? again / all / 3 : 0));
+}
+
+void addWarnings(Prediction& prediction, const Scenario& scenario) {
+    prediction.warnings = scenario.warnings;
+    if (!prediction.prices.waveQuantised)
+        prediction.warnings.push_back("the device's multiprocessor count is not known, so wave quantisation is left out; supply it with --set device.sms=N");
+    if (prediction.verdict == MemoryVerdict::OutOfMemory)
+        prediction.warnings.push_back("does not fit in device memory: the times are what the step would take if it did");
+    if (prediction.breakdown.host.seconds() > 0.2 * prediction.stepSeconds)
+        prediction.warnings.push_back("more than a fifth of the step is host-bound: larger batches, fewer kernels or CUDA graphs would help");
+}
+
+}  // namespace
+
+std::string_view nameOf(MemoryVerdict verdict) {
+    switch (verdict) {
+        case MemoryVerdict::Fits: return "fits";
+        case MemoryVerdict::Tight: return "tight";
+        case MemoryVerdict::OutOfMemory: return "out_of_memory";
+    }
+    return "?";
+}
+
+Result<Schedule> writeSchedule(const Scenario& scenario) {
+    TRY(Workload workload, buildWorkload(scenario.model, scenario.training));
+    TRY(const auto strategy, strategyByName(scenario.parallel.strategy));
+    return strategy->write({std::make_shared<const Workload>(std::move(workload)), scenario.cluster, scenario.training, scenario.parallel, scenario.step});
+}
+
+Result<Prediction> predict(const Scenario& scenario, const PredictOptions& options) {
+    Prediction prediction;
+    TRY(Schedule schedule, writeSchedule(scenario));
+    prediction.schedule = std::make_shared<const Schedule>(std::move(schedule));
+    const Schedule& played = *prediction.schedule;
+    TRY(prediction.prices, priceSchedule(played, scenario.cluster, scenario.profiles, scenario.training.precision.math, scenario.pricing));
+    TRY(prediction.timeline, play(played, prediction.prices));
+
+    prediction.stepSeconds = prediction.timeline.stepTime.seconds();
+    const Workload& workload = *played.workload;
+    prediction.parameters = parameterCount(workload);
+    prediction.samplesPerSecond = static_cast<double>(scenario.globalBatch()) / prediction.stepSeconds;
+    prediction.tokensPerSecond = prediction.samplesPerSecond * static_cast<double>(workload.tokensPerSample);
+    addUtilisation(prediction, scenario);
+
+    std::size_t last = 0;
+    for (std::size_t c = 0; c < played.classes.size(); ++c)
+        for (const TaskTimes& times : prediction.timeline.classes[c])
+            if (times.end == prediction.timeline.stepTime) last = c;
+    prediction.breakdown = breakdownOf(traceOf(played, prediction.prices, prediction.timeline, TraceDetail::Bare), played.classes[last].ranks.first, prediction.timeline.stepTime);
+    prediction.bytesSentPerRank = bytesSentPerRank(played, played.classes[last]);
+
+    const std::vector<PathSegment> path = criticalPath(played, prediction.prices, prediction.timeline);
+    for (const PathSegment& segment : path) prediction.pathSeconds[segment.kind] += (segment.end - segment.begin).seconds();
+    const Profile& profile = scenario.profiles[played.classes[last].nodeGroup];
+    const double sigma = relativeSpread(sharesOf(played, path, prediction.stepSeconds), profile, scenario.training.precision.math);
+    prediction.p10Seconds = prediction.stepSeconds * std::exp(-kP90 * sigma);
+    prediction.p90Seconds = prediction.stepSeconds * std::exp(kP90 * sigma);
+
+    TRY_VOID(addMemory(prediction, scenario, options));
+    if (options.explain) {
+        std::map<std::string, PathItem> items;
+        for (const PathSegment& segment : path) {
+            PathItem& item = items[groupName(played, segment)];
+            item.kind = segment.kind;
+            item.seconds += (segment.end - segment.begin).seconds();
+        }
+        for (auto& [name, item] : items) {
+            item.name = name;
+            prediction.criticalPath.push_back(item);
+        }
+        std::stable_sort(prediction.criticalPath.begin(), prediction.criticalPath.end(), [](const PathItem& a, const PathItem& b) { return a.seconds > b.seconds; });
+        addRestsOn(prediction, scenario);
+    }
+    if (options.sensitivity) TRY_VOID(addSensitivity(prediction, scenario));
+    addWarnings(prediction, scenario);
+    return prediction;
+}
+
+Trace traceOf(const Prediction& prediction) {
+    return traceOf(*prediction.schedule, prediction.prices, prediction.timeline, TraceDetail::Full, &prediction.memory);
+}
+
+Json toJson(const Scenario& scenario, const Prediction& prediction) {
+    const Schedule& schedule = *prediction.schedule;
+    const double devices = static_cast<double>(scenario.cluster.deviceCount());
+    const bool tokens = schedule.workload->tokensPerSample > 0;
+    Json json;
+    json["format"] = "ringside-result";
+    json["version"] = 1;
+    json["scenario"] = toJson(scenario);
+    json["parameters"] = prediction.parameters;
+    json["step_time_s"] = {{"median", prediction.stepSeconds}, {"p10", prediction.p10Seconds}, {"p90", prediction.p90Seconds}};
+    Json& throughput = json["throughput"];
+    throughput["samples_per_s"] = prediction.samplesPerSecond;
+    throughput["samples_per_s_per_device"] = prediction.samplesPerSecond / devices;
+    throughput["tokens_per_s"] = tokens ? Json(prediction.tokensPerSecond) : Json(nullptr);
+    throughput["tokens_per_s_per_device"] = tokens ? Json(prediction.tokensPerSecond / devices) : Json(nullptr);
+    json["mfu"] = prediction.mfu;
+    json["hfu"] = prediction.hfu;
+    const Breakdown& b = prediction.breakdown;
+    json["breakdown_s"] = {{"compute", b.compute.seconds()}, {"communication_hidden", b.communicationHidden.seconds()},
+                           {"communication_exposed", b.communicationExposed.seconds()}, {"host", b.host.seconds()},
+                           {"optimizer", b.optimizer.seconds()}, {"idle", b.idle.seconds()}};
+    const MemoryReport& m = prediction.memory;
+    const RankProgram& program = schedule.programs.front();
+    Json& memory = json["memory"];
+    memory["peak_allocated_bytes"] = m.peakAllocated;
+    memory["peak_reserved_bytes"] = m.peakReserved;
+    memory["peak_device_bytes"] = m.peakDevice();
+    memory["capacity_bytes"] = prediction.capacityBytes;
+    for (int c = 0; c < kMemoryCategories; ++c) memory["by_category"][std::string(nameOf(static_cast<MemoryCategory>(c)))] = m.atPeak[static_cast<std::size_t>(c)];
+    memory["verdict"] = nameOf(prediction.verdict);
+    memory["peak_task"] = taskName(schedule, program, program.tasks[m.peakTask]);
+    memory["peak_tensor"] = bufferName(schedule, program.buffers[m.largestAtPeak]);
+    if (m.outOfMemory) {
+        memory["failed_task"] = taskName(schedule, program, program.tasks[m.failedTask]);
+        memory["failed_tensor"] = bufferName(schedule, program.buffers[m.failedBuffer]);
+    }
+    Json& communication = json["communication"];
+    communication["bytes_sent_per_rank"] = prediction.bytesSentPerRank;
+    communication["collectives"] = Json::array();
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        const Task& task = program.tasks[t];
+        if (task.kind != TaskKind::Collective) continue;
+        const CollectiveWork& work = schedule.collectives[task.work];
+        const CollectivePrice& price = prediction.prices.collectives[task.work];
+        const TaskTimes& times = prediction.timeline.classes.front()[t];
+        communication["collectives"].push_back({{"name", taskName(schedule, program, task)}, {"op", nameOf(work.op)}, {"elements", work.elements},
+                                                {"dtype", nameOf(work.dtype)}, {"bytes", work.bytes()}, {"algorithm", nameOf(price.cost.algorithm)},
+                                                {"protocol", nameOf(price.cost.protocol)}, {"start_s", times.start.seconds()},
+                                                {"duration_s", (times.end - times.start).seconds()}, {"group_size", schedule.axes[work.axis].size}});
+    }
+    Json& path = json["critical_path"];
+    path["by_kind_s"] = Json::object();
+    for (const auto& [kind, seconds] : prediction.pathSeconds) path["by_kind_s"][std::string(nameOf(kind))] = seconds;
+    path["items"] = Json::array();
+    for (const PathItem& item : prediction.criticalPath)
+        path["items"].push_back({{"name", item.name}, {"kind", nameOf(item.kind)}, {"seconds", item.seconds}, {"share", item.seconds / prediction.stepSeconds}});
+    json["sensitivity"] = Json::object();
+    for (const Sensitivity& s : prediction.sensitivity) json["sensitivity"][s.resource + "_plus_10_percent"] = {{"step_time_s", s.stepSeconds}, {"change", s.change}};
+    json["rests_on"] = Json::array();
+    for (const RestsOn& r : prediction.restsOn) json["rests_on"].push_back({{"figure", r.figure}, {"value", r.value}, {"provenance", r.provenance}, {"source", r.source}});
+    json["warnings"] = prediction.warnings;
+    return json;
+}
+
+}  // namespace ringside

@@ -1,0 +1,50 @@
+// ProgramWriter: appends tasks to a program, in issue order, and keeps the flat arrays consistent.
+#pragma once
+
+#include <initializer_list>
+#include <utility>
+
+#include "sim/schedule/schedule.h"
+
+namespace ringside {
+
+/// Usage: `TaskId t = writer.add(task); writer.dependOn(u); writer.use(buffer, UseKind::Read);` — dependencies and uses
+/// belong to the task added last.
+class ProgramWriter {
+public:
+    explicit ProgramWriter(RankProgram& program) : program_(program) {}
+
+    RankProgram& program() { return program_; }
+
+    StreamId addStream(StreamKind kind, std::string name) {
+        program_.streams.push_back({kind, std::move(name)});
+        return static_cast<StreamId>(program_.streams.size() - 1);
+    }
+
+    TaskId add(Task task) {
+        task.firstDependency = static_cast<std::uint32_t>(program_.dependencies.size());
+        task.firstUse = static_cast<std::uint32_t>(program_.uses.size());
+        task.dependencyCount = task.useCount = 0;
+        program_.tasks.push_back(task);
+        return static_cast<TaskId>(program_.tasks.size() - 1);
+    }
+    void dependOn(TaskId earlier) {
+        program_.dependencies.push_back(earlier);
+        ++program_.tasks.back().dependencyCount;
+    }
+    void use(BufferId buffer, UseKind kind) {
+        program_.uses.push_back({buffer, kind});
+        ++program_.tasks.back().useCount;
+    }
+
+    BufferId addBuffer(const Buffer& buffer) {
+        program_.buffers.push_back(buffer);
+        return static_cast<BufferId>(program_.buffers.size() - 1);
+    }
+    TaskId last() const { return static_cast<TaskId>(program_.tasks.size() - 1); }
+
+private:
+    RankProgram& program_;
+};
+
+}  // namespace ringside

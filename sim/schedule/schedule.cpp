@@ -1,0 +1,122 @@
+#include "sim/schedule/schedule.h"
+
+#include <fmt/format.h>
+
+namespace ringside {
+namespace {
+
+std::string layerName(const Schedule& schedule, std::int32_t layer) {
+    return layer < 0 ? std::string("model") : schedule.workload->layers[static_cast<std::size_t>(layer)].name;
+}
+
+std::string ownedParameterName(const Schedule& schedule, std::int32_t layer, std::int32_t parameter) {
+    return parameterName(*schedule.workload, static_cast<std::size_t>(layer), parameter);
+}
+
+}  // namespace
+
+std::string_view nameOf(Phase phase) {
+    switch (phase) {
+        case Phase::Input: return "input";
+        case Phase::Forward: return "forward";
+        case Phase::Recompute: return "recompute";
+        case Phase::Backward: return "backward";
+        case Phase::GradientSync: return "gradient sync";
+        case Phase::Optimizer: return "optimizer";
+    }
+    return "?";
+}
+
+std::string_view nameOf(MemoryCategory category) {
+    switch (category) {
+        case MemoryCategory::Parameters: return "parameters";
+        case MemoryCategory::Gradients: return "gradients";
+        case MemoryCategory::OptimizerState: return "optimizer_state";
+        case MemoryCategory::Activations: return "activations";
+        case MemoryCategory::Buckets: return "buckets";
+        case MemoryCategory::Workspace: return "workspace";
+        case MemoryCategory::Context: return "context";
+        case MemoryCategory::Nccl: return "nccl";
+    }
+    return "?";
+}
+
+std::string taskName(const Schedule& schedule, const RankProgram&, const Task& task) {
+    const auto parameter = [&] { return ownedParameterName(schedule, task.layer, task.part); };
+    switch (task.role) {
+        case TaskRole::Op: {
+            const LayerType& type = schedule.workload->typeOf(static_cast<std::size_t>(task.layer));
+            const Op& op = type.ops[static_cast<std::size_t>(task.op)];
+            const std::string_view kernel = schedule.kernels[task.work].name;
+            return fmt::format("{}.{} {}{}{}", layerName(schedule, task.layer), op.name, nameOf(task.phase), kernel.empty() ? "" : ": ", kernel);
+        }
+        case TaskRole::InputCopy: return "copy the batch to the device";
+        case TaskRole::LossRead: return "wait for the loss";
+        case TaskRole::GradientAccumulate: return parameter() + ": accumulate gradient";
+        case TaskRole::BucketCopyIn: return parameter() + ": copy into bucket";
+        case TaskRole::BucketCopyOut: return parameter() + ": copy out of bucket";
+        case TaskRole::GradientCast: return parameter() + ": cast gradient";
+        case TaskRole::BucketCompress: return fmt::format("compress bucket {}", task.part);
+        case TaskRole::BucketDecompress: return fmt::format("decompress bucket {}", task.part);
+        case TaskRole::BucketReduce: return fmt::format("{} bucket {}", nameOf(schedule.collectives[task.work].op), task.part);
+        case TaskRole::GradientReduce: return fmt::format("{} {}", nameOf(schedule.collectives[task.work].op), parameter());
+        case TaskRole::GradientDivide: return parameter() + ": divide gradient by world size";
+        case TaskRole::UnusedBitmap: return "all_reduce the bitmap of unused parameters";
+        case TaskRole::BufferBroadcast: return "broadcast module buffers";
+        case TaskRole::Unscale: return "unscale gradients";
+        case TaskRole::ClipGradients: return "clip gradients";
+        case TaskRole::OptimizerKernel: return fmt::format("optimizer step: {}", schedule.kernels[task.work].name);
+        case TaskRole::StepOverhead: return "training loop";
+    }
+    return "?";
+}
+
+std::string bufferName(const Schedule& schedule, const Buffer& buffer) {
+    const auto parameter = [&] { return ownedParameterName(schedule, buffer.layer, buffer.index); };
+    const auto value = [&] {
+        const LayerType& type = schedule.workload->typeOf(static_cast<std::size_t>(buffer.layer));
+        return fmt::format("{}.{}", layerName(schedule, buffer.layer), type.values[static_cast<std::size_t>(buffer.index)].name);
+    };
+    switch (buffer.role) {
+        case BufferRole::Parameter: return parameter();
+        case BufferRole::MasterParameter: return parameter() + " (fp32 master)";
+        case BufferRole::Gradient: return parameter() + " gradient";
+        case BufferRole::OptimizerState: return parameter() + " optimizer state";
+        case BufferRole::State: return layerName(schedule, buffer.layer) + " module buffers";
+        case BufferRole::Value: return value();
+        case BufferRole::ValueGradient: return value() + " gradient";
+        case BufferRole::Bucket: return fmt::format("bucket {}", buffer.index);
+        case BufferRole::CompressedBucket: return fmt::format("compressed bucket {}", buffer.index);
+        case BufferRole::Input: return "input batch";
+        case BufferRole::Workspace: return "workspace";
+    }
+    return "?";
+}
+
+DependencyGraph dependencyGraph(const RankProgram& program) {
+    // Edges point from the earlier task to the later one.
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
+    std::vector<std::int64_t> lastOnStream(program.streams.size(), -1);
+    for (std::uint32_t t = 0; t < program.tasks.size(); ++t) {
+        const Task& task = program.tasks[t];
+        for (const TaskId earlier : program.dependenciesOf(task)) edges.emplace_back(earlier, t);
+        std::int64_t& last = lastOnStream[task.stream];
+        if (last >= 0) edges.emplace_back(static_cast<std::uint32_t>(last), t);
+        // The host issues a device task after its own earlier work.
+        if (task.stream != kHostStream && lastOnStream[kHostStream] >= 0) edges.emplace_back(static_cast<std::uint32_t>(lastOnStream[kHostStream]), t);
+        last = t;
+    }
+    return DependencyGraph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), program.tasks.size());
+}
+
+Bytes bytesSentPerRank(const Schedule& schedule, const RankClass& rankClass) {
+    Bytes sum = 0;
+    for (const Task& task : schedule.programs[rankClass.program].tasks) {
+        if (task.kind != TaskKind::Collective) continue;
+        const CollectiveWork& work = schedule.collectives[task.work];
+        sum += bytesSentPerRank(work.op, work.bytes(), schedule.axes[work.axis].size);
+    }
+    return sum;
+}
+
+}  // namespace ringside

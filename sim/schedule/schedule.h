@@ -1,0 +1,98 @@
+// Schedule: one training step as every rank carries it out: the single description that the simulator plays in virtual
+// time and the executor runs for real.
+//
+// Ranks that behave alike share a program and, where nothing tells them apart, a class with a multiplicity.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+
+#include "model/cost/collective_cost.h"
+#include "model/hardware/cluster.h"
+#include "model/workload/workload.h"
+#include "sim/schedule/task.h"
+
+namespace ringside {
+
+/// Communicators along one axis of the device mesh: rank r talks to the `size` ranks that differ from it only along the
+/// axis, which lie `stride` apart.
+struct CommAxis {
+    std::string name;  ///< "dp"
+    std::int64_t size = 1, stride = 1;
+
+    /// The ranks of r's communicator.
+    RankSet groupOf(std::int64_t rank) const {
+        const std::int64_t block = size * stride;
+        return {rank / block * block + rank % stride, stride, size};
+    }
+};
+
+/// `elements` and `bytes` count as nccl-tests does: the whole buffer for all-gather and reduce-scatter.
+struct CollectiveWork {
+    CollectiveOp op = CollectiveOp::AllReduce;
+    DType dtype = DType::Fp32;
+    std::int64_t elements = 0;
+    std::uint32_t axis = 0;
+
+    Bytes bytes() const { return elements * sizeOf(dtype); }
+};
+
+struct CopyWork {
+    enum class Direction : std::uint8_t { HostToDevice, DeviceToHost } direction = Direction::HostToDevice;
+    Bytes bytes = 0;
+};
+
+/// What one rank does, in issue order.
+struct RankProgram {
+    std::vector<Stream> streams;  ///< streams[0] is the host thread, streams[1] the compute stream
+    std::vector<Task> tasks;
+    std::vector<TaskId> dependencies;
+    std::vector<BufferUse> uses;
+    std::vector<Buffer> buffers;
+
+    std::span<const TaskId> dependenciesOf(const Task& task) const {
+        return {dependencies.data() + task.firstDependency, task.dependencyCount};
+    }
+    std::span<const BufferUse> usesOf(const Task& task) const { return {uses.data() + task.firstUse, task.useCount}; }
+};
+
+constexpr StreamId kHostStream = 0;
+constexpr StreamId kComputeStream = 1;
+
+/// Ranks that carry out `program` on the same kind of node and cannot be told apart.
+struct RankClass {
+    std::uint32_t program = 0;
+    std::size_t nodeGroup = 0;  ///< into Cluster::nodes
+    RankSet ranks;
+};
+
+struct Schedule {
+    std::shared_ptr<const Workload> workload;
+    std::string strategy;
+    std::int64_t world = 1;
+    std::vector<KernelWork> kernels;
+    std::vector<CollectiveWork> collectives;
+    std::vector<CopyWork> copies;
+    std::vector<CommAxis> axes;
+    std::vector<RankProgram> programs;
+    std::vector<RankClass> classes;
+};
+
+/// "h.3.attn.c_attn backward", "all-reduce bucket 2", …
+std::string taskName(const Schedule& schedule, const RankProgram& program, const Task& task);
+/// "h.3.attn.c_attn.weight gradient", "h.3 scores", …
+std::string bufferName(const Schedule& schedule, const Buffer& buffer);
+
+/// Everything that orders the tasks of one program: stream order, host issue order and explicit dependencies.
+using DependencyGraph = boost::compressed_sparse_row_graph<boost::directedS>;
+DependencyGraph dependencyGraph(const RankProgram& program);
+
+/// Bytes that a rank of `rankClass` sends in the step, by the ring's count.
+Bytes bytesSentPerRank(const Schedule& schedule, const RankClass& rankClass);
+
+}  // namespace ringside

@@ -1,0 +1,185 @@
+#include "sim/schedule/validate_schedule.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include <boost/graph/topological_sort.hpp>
+#include <fmt/format.h>
+
+namespace ringside {
+namespace {
+
+/// Which tasks of each stream are known to be finished at some point: happens-before as a vector clock.
+using Clock = std::vector<std::int64_t>;
+
+void join(Clock& into, const Clock& other) {
+    for (std::size_t i = 0; i < into.size(); ++i) into[i] = std::max(into[i], other[i]);
+}
+
+class ProgramChecker {
+public:
+    ProgramChecker(const Schedule& schedule, const RankProgram& program) : schedule_(schedule), program_(program) {}
+
+    Result<void> check() {
+        TRY_VOID(checkStreams());
+        for (std::uint32_t t = 0; t < program_.tasks.size(); ++t) {
+            TRY_VOID(checkTask(t));
+            TRY_VOID(checkDependencies(t));
+        }
+        TRY_VOID(checkAcyclic());
+        TRY_VOID(checkBuffers());
+        return {};
+    }
+
+private:
+    tl::unexpected<Error> broken(std::uint32_t t, std::string_view rule) const {
+        return badInput(fmt::format("schedule of {}, task {} ({})", schedule_.strategy, t, taskName(schedule_, program_, program_.tasks[t])),
+                        std::string(rule));
+    }
+
+    Result<void> checkStreams() const {
+        if (program_.streams.size() < 2 || program_.streams[kHostStream].kind != StreamKind::Host ||
+            program_.streams[kComputeStream].kind != StreamKind::Compute)
+            return badInput("schedule of " + schedule_.strategy, "stream 0 must be the host and stream 1 the compute stream");
+        return {};
+    }
+
+    Result<void> checkTask(std::uint32_t t) const {
+        const Task& task = program_.tasks[t];
+        if (task.stream >= program_.streams.size()) return badInput(fmt::format("schedule of {}, task {}", schedule_.strategy, t), "its stream does not exist");
+        const bool hostTask = task.kind == TaskKind::HostWork || task.kind == TaskKind::HostSync;
+        std::size_t limit = 1;
+        switch (task.kind) {
+            case TaskKind::Kernel: limit = schedule_.kernels.size(); break;
+            case TaskKind::Collective: limit = schedule_.collectives.size(); break;
+            case TaskKind::Copy: limit = schedule_.copies.size(); break;
+            case TaskKind::HostWork: case TaskKind::HostSync: break;
+        }
+        if (task.work >= limit) return badInput(fmt::format("schedule of {}, task {}", schedule_.strategy, t), "its work does not exist");
+        if (hostTask != (program_.streams[task.stream].kind == StreamKind::Host))
+            return broken(t, "host tasks run on the host stream and device tasks do not");
+        return {};
+    }
+
+    Result<void> checkDependencies(std::uint32_t t) const {
+        for (const TaskId earlier : program_.dependenciesOf(program_.tasks[t]))
+            if (earlier >= t) return broken(t, fmt::format("depends on task {}, which is not issued before it", earlier));
+        return {};
+    }
+
+    Result<void> checkAcyclic() const {
+        const DependencyGraph graph = dependencyGraph(program_);
+        std::vector<DependencyGraph::vertex_descriptor> order;
+        try {
+            boost::topological_sort(graph, std::back_inserter(order));
+        } catch (const boost::not_a_dag&) {
+            return badInput("schedule of " + schedule_.strategy, "the dependencies form a cycle");
+        }
+        return {};
+    }
+
+    Result<void> checkBuffers() const {
+        const std::size_t streams = program_.streams.size();
+        std::vector<bool> live(program_.buffers.size());
+        for (std::size_t b = 0; b < live.size(); ++b) live[b] = program_.buffers[b].persistent;
+        // Last write of each buffer, as (stream, position); −1: never written in this step.
+        struct Write {
+            StreamId stream = 0;
+            std::int64_t position = -1;
+            std::uint32_t task = 0;
+        };
+        std::vector<Write> lastWrite(program_.buffers.size());
+        std::vector<Clock> finished(program_.tasks.size(), Clock(streams, -1));  // what is known finished when the task starts
+        std::vector<Clock> onStream(streams, Clock(streams, -1));
+
+        for (std::uint32_t t = 0; t < program_.tasks.size(); ++t) {
+            const Task& task = program_.tasks[t];
+            Clock& clock = finished[t];
+            clock = onStream[task.stream];
+            if (task.stream != kHostStream) join(clock, onStream[kHostStream]);
+            for (const TaskId earlier : program_.dependenciesOf(task)) {
+                join(clock, finished[earlier]);
+                clock[program_.tasks[earlier].stream] = std::max<std::int64_t>(clock[program_.tasks[earlier].stream], earlier);
+            }
+            for (const BufferUse& use : program_.usesOf(task)) {
+                if (use.buffer >= program_.buffers.size()) return broken(t, "uses a buffer that does not exist");
+                const Buffer& buffer = program_.buffers[use.buffer];
+                const auto about = [&] { return bufferName(schedule_, buffer); };
+                if (use.kind == UseKind::Allocate) {
+                    if (buffer.persistent) return broken(t, fmt::format("allocates {}, which is persistent", about()));
+                    if (live[use.buffer]) return broken(t, fmt::format("allocates {}, which is allocated already", about()));
+                    live[use.buffer] = true;
+                    lastWrite[use.buffer] = {};
+                    continue;
+                }
+                if (!live[use.buffer]) return broken(t, fmt::format("uses {}, which is not allocated", about()));
+                const Write& write = lastWrite[use.buffer];
+                if (write.position >= 0 && write.task != t && clock[write.stream] < write.position)
+                    return broken(t, fmt::format("uses {} but is not ordered after task {}, which writes it", about(), write.task));
+                if (use.kind == UseKind::Write) lastWrite[use.buffer] = {task.stream, t, t};
+                if (use.kind == UseKind::Free) {
+                    if (buffer.persistent) return broken(t, fmt::format("frees {}, which is persistent", about()));
+                    live[use.buffer] = false;
+                }
+            }
+            Clock& after = onStream[task.stream];
+            after = clock;
+            after[task.stream] = t;
+        }
+        for (std::size_t b = 0; b < live.size(); ++b)
+            if (live[b] && !program_.buffers[b].persistent && !program_.buffers[b].outlives)
+                return badInput("schedule of " + schedule_.strategy, fmt::format("{} is never freed", bufferName(schedule_, program_.buffers[b])));
+        return {};
+    }
+
+    const Schedule& schedule_;
+    const RankProgram& program_;
+};
+
+/// The collectives of each axis in issue order.
+std::map<std::uint32_t, std::vector<std::uint32_t>> collectiveOrder(const Schedule& schedule, const RankProgram& program) {
+    std::map<std::uint32_t, std::vector<std::uint32_t>> order;
+    for (const Task& task : program.tasks)
+        if (task.kind == TaskKind::Collective) order[schedule.collectives[task.work].axis].push_back(task.work);
+    return order;
+}
+
+}  // namespace
+
+Result<void> validateSchedule(const Schedule& schedule) {
+    if (!schedule.workload) return badInput("schedule", "has no workload");
+    for (const RankProgram& program : schedule.programs) TRY_VOID(ProgramChecker(schedule, program).check());
+    for (const CollectiveWork& work : schedule.collectives)
+        if (work.axis >= schedule.axes.size()) return badInput("schedule of " + schedule.strategy, "a collective names an axis that does not exist");
+
+    std::int64_t ranks = 0;
+    for (const RankClass& rankClass : schedule.classes) {
+        if (rankClass.program >= schedule.programs.size()) return badInput("schedule of " + schedule.strategy, "a rank class names a program that does not exist");
+        ranks += rankClass.ranks.count;
+    }
+    if (ranks != schedule.world)
+        return badInput("schedule of " + schedule.strategy, fmt::format("its classes hold {} ranks, but the world has {}", ranks, schedule.world));
+    for (std::size_t a = 0; a < schedule.classes.size(); ++a)
+        for (std::size_t b = a + 1; b < schedule.classes.size(); ++b)
+            if (schedule.classes[b].ranks.contains(schedule.classes[a].ranks.first) || schedule.classes[a].ranks.contains(schedule.classes[b].ranks.first))
+                return badInput("schedule of " + schedule.strategy, fmt::format("classes {} and {} share a rank", a, b));
+
+    // Ranks of one communicator must issue the same collectives in the same order, or they would wait for each other forever.
+    for (std::size_t a = 0; a + 1 < schedule.classes.size(); ++a) {
+        const RankClass &one = schedule.classes[a], &other = schedule.classes[a + 1];
+        if (one.program == other.program) continue;
+        const auto first = collectiveOrder(schedule, schedule.programs[one.program]);
+        const auto second = collectiveOrder(schedule, schedule.programs[other.program]);
+        for (const auto& [axis, works] : first) {
+            if (!schedule.axes[axis].groupOf(one.ranks.first).contains(other.ranks.first)) continue;
+            const auto it = second.find(axis);
+            if (it == second.end() || it->second != works)
+                return badInput("schedule of " + schedule.strategy,
+                                fmt::format("ranks {} and {} issue different collectives on the axis '{}'", one.ranks.first, other.ranks.first, schedule.axes[axis].name));
+        }
+    }
+    return {};
+}
+
+}  // namespace ringside

@@ -1,0 +1,33 @@
+// Buckets: which gradients travel together. Pure functions of sizes and order; DDP and Picotron fill differently.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/base/dtype.h"
+#include "model/base/units.h"
+
+namespace ringside {
+
+/// A gradient as the reducer sees it.
+struct GradientSize {
+    std::int64_t elements = 0;
+    DType dtype = DType::Fp32;
+    bool sparse = false;  ///< sparse gradients travel alone
+
+    Bytes bytes() const { return elements * sizeOf(dtype); }
+};
+
+/// Indices into the gradients, in filling order. All of one dtype.
+using GradientBucket = std::vector<std::uint32_t>;
+
+/// PyTorch's compute_bucket_assignment_by_size: gradients are taken in the given order, kept apart by dtype; a bucket is
+/// closed AFTER the gradient that brings it to its limit, so buckets overshoot. `limits` applies bucket by bucket (per
+/// dtype), the last one to all that follow. The result is ordered by each bucket's smallest index.
+std::vector<GradientBucket> fillDdpBuckets(std::span<const GradientSize> gradients, std::span<const Bytes> limits);
+
+/// Picotron: a bucket is closed BEFORE the gradient that would exceed the limit; only a single gradient can exceed it.
+std::vector<GradientBucket> fillPicotronBuckets(std::span<const GradientSize> gradients, Bytes limit);
+
+}  // namespace ringside

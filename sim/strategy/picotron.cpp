@@ -1,0 +1,116 @@
+// Picotron's DataParallelBucket: gradients accumulate in fp32 main_grad buckets, filled in registration order (not in ready
+// order) and never beyond the cap; a bucket is reduced as soon as its last gradient is there, in any order; afterwards
+// every gradient is cast back to the parameter's type. 4 bytes per parameter on the wire even for bf16 models.
+#include <cmath>
+
+#include "sim/strategy/buckets.h"
+#include "sim/strategy/step_writer.h"
+
+namespace ringside {
+namespace {
+
+constexpr double kDefaultBucketMb = 25;
+
+class MainGradBuckets final : public GradientListener {
+public:
+    MainGradBuckets(StepWriter& step, const StrategyInput& input) {
+        communication_ = step.program().addStream(StreamKind::Communication, "nccl dp");
+        std::vector<GradientSize> sizes;
+        for (const ModelParameter& p : step.parameters()) sizes.push_back({p.elements, DType::Fp32, false});
+        const auto cap = static_cast<Bytes>(std::llround(input.parallel.bucketMb.value_or(kDefaultBucketMb) * static_cast<double>(kMiB)));
+        bucketOf_.resize(sizes.size());
+        for (const GradientBucket& filled : fillPicotronBuckets(sizes, cap)) {
+            State state;
+            state.size = filled.size();
+            for (const std::uint32_t p : filled) {
+                bucketOf_[p] = static_cast<std::uint32_t>(buckets_.size());
+                state.elements += sizes[p].elements;
+            }
+            state.buffer = step.addBuffer({state.elements * 4, MemoryCategory::Buckets, BufferRole::Bucket, DType::Fp32, true, false, -1, static_cast<std::int32_t>(buckets_.size())});
+            for (const std::uint32_t p : filled) step.keepGradientIn(p, state.buffer, DType::Fp32);
+            buckets_.push_back(state);
+        }
+    }
+
+    void zero(StepWriter& step) {
+        for (std::size_t b = 0; b < buckets_.size(); ++b) {
+            step.memoryKernel(kComputeStream, Phase::Forward, TaskRole::BucketCopyOut, "zero main_grad", buckets_[b].elements * 4, 0, 0);
+            step.program().use(buckets_[b].buffer, UseKind::Write);
+        }
+    }
+
+    void prepareForBackward() {
+        for (State& bucket : buckets_) bucket.pending = bucket.size;
+    }
+
+    void onGradientReady(StepWriter& step, std::uint32_t p) override {
+        State& bucket = buckets_[bucketOf_[p]];
+        if (--bucket.pending > 0) return;
+        const auto part = static_cast<std::uint16_t>(bucketOf_[p]);
+        step.memoryKernel(kComputeStream, Phase::GradientSync, TaskRole::BucketCompress, "divide", bucket.elements * 8, -1, part);
+        step.program().use(bucket.buffer, UseKind::Write);
+        const TaskId divided = step.program().last();
+        bucket.done = step.collective(communication_, Phase::GradientSync, TaskRole::BucketReduce, CollectiveOp::AllReduce, DType::Fp32, bucket.elements, 0, -1, part);
+        step.program().dependOn(divided);
+        step.program().use(bucket.buffer, UseKind::Write);
+    }
+
+    void finish(StepWriter& step) {
+        std::vector<TaskId> all;
+        for (const State& bucket : buckets_) all.push_back(bucket.done);
+        step.waitOnCompute(all);
+    }
+
+private:
+    struct State {
+        std::size_t size = 0, pending = 0;
+        std::int64_t elements = 0;
+        BufferId buffer = 0;
+        TaskId done = 0;
+    };
+    StreamId communication_ = 0;
+    std::vector<State> buckets_;
+    std::vector<std::uint32_t> bucketOf_;
+};
+
+class Picotron final : public Strategy {
+public:
+    std::string_view name() const override { return "picotron"; }
+    std::string_view summary() const override {
+        return "Picotron's bucketed data parallelism: fp32 main gradients, buckets in registration order, reduced in any order.";
+    }
+    std::vector<Knob> knobs() const override { return {{"bucket_mb", "25", "bucket size in MiB of fp32 gradients; a bucket never exceeds it"}}; }
+
+    Result<Schedule> write(const StrategyInput& input) const override {
+        Schedule schedule = makeSchedule(input, name());
+        StepWriter step(input, schedule);
+        const int microSteps = static_cast<int>(input.training.gradAccum);
+        std::optional<MainGradBuckets> buckets;  // train.py wraps the model only if there is more than one rank
+        if (schedule.world > 1) {
+            buckets.emplace(step, input);
+            buckets->zero(step);
+        }
+        for (int m = 0; m < microSteps; ++m) {
+            const bool sync = buckets && m + 1 == microSteps;
+            step.stepOverhead();
+            step.inputCopy(m);
+            step.forward(m);
+            if (sync) buckets->prepareForBackward();
+            step.backward(m, sync ? &*buckets : nullptr);
+            step.readLoss();  // loss.item() in every micro-step
+        }
+        if (buckets) {
+            buckets->finish(step);
+            step.castGradientsToParameterType();
+        }
+        step.optimizerStep();
+        step.endStep();
+        return schedule;
+    }
+};
+
+}  // namespace
+
+std::unique_ptr<const Strategy> makePicotron() { return std::make_unique<Picotron>(); }
+
+}  // namespace ringside

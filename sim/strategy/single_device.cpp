@@ -1,0 +1,38 @@
+// Single device: no communication. The baseline of every comparison, and what any strategy is on one device.
+#include <fmt/format.h>
+
+#include "sim/strategy/step_writer.h"
+
+namespace ringside {
+namespace {
+
+class SingleDevice final : public Strategy {
+public:
+    std::string_view name() const override { return "single"; }
+    std::string_view summary() const override { return "One device trains alone; nothing is communicated."; }
+    std::vector<Knob> knobs() const override { return {}; }
+
+    Result<Schedule> write(const StrategyInput& input) const override {
+        const std::int64_t devices = input.cluster.deviceCount();
+        if (devices != 1)
+            return badInput("strategy", fmt::format("'single' trains on one device, but the cluster has {}; use --devices 1, or another strategy", devices));
+        Schedule schedule = makeSchedule(input, name());
+        StepWriter step(input, schedule);
+        const int microSteps = static_cast<int>(input.training.gradAccum);
+        for (int m = 0; m < microSteps; ++m) {
+            step.stepOverhead();
+            step.inputCopy(m);
+            step.forward(m);
+            step.backward(m, nullptr);
+        }
+        step.optimizerStep();
+        step.endStep();
+        return schedule;
+    }
+};
+
+}  // namespace
+
+std::unique_ptr<const Strategy> makeSingleDevice() { return std::make_unique<SingleDevice>(); }
+
+}  // namespace ringside

@@ -1,0 +1,25 @@
+#include "sim/strategy/strategy.h"
+
+#include "model/base/names.h"
+
+namespace ringside {
+
+std::vector<std::unique_ptr<const Strategy>> strategies() {
+    std::vector<std::unique_ptr<const Strategy>> all;
+    all.push_back(makeSingleDevice());
+    all.push_back(makeNaiveAllReduce());
+    all.push_back(makeDdp());
+    all.push_back(makePicotron());
+    return all;
+}
+
+Result<std::unique_ptr<const Strategy>> strategyByName(std::string_view name) {
+    std::vector<std::string> names;
+    for (auto& strategy : strategies()) {
+        if (strategy->name() == name) return std::move(strategy);
+        names.emplace_back(strategy->name());
+    }
+    return badInput("strategy", unknownName("strategy", name, names));
+}
+
+}  // namespace ringside
