@@ -7,7 +7,6 @@
 #include <functional>
 #include <string>
 
-
 #include <CLI/CLI.hpp>
 
 #include "model/base/result.h"
@@ -25,8 +24,11 @@ struct OutputFlags {
     bool wantsCsv() const { return !json && format == "csv"; }
     bool wantsColor() const;      ///< auto: a terminal, and NO_COLOR is not set
 };
+/// A check for options: an empty value ("--devices $UNSET") is a slip, not a default.
+CLI::Validator notEmpty();
 void addOutputFlags(CLI::App& command, OutputFlags& flags, bool csv = false);
-/// Writes a result: to standard output, or beside the file and renamed over it.
+/// Writes a result: to standard output, or beside the file and renamed over it. A reader that has gone away
+/// (`ringside … | head`) is an error without a message.
 Result<void> writeOutput(const OutputFlags& flags, const std::string& text);
 
 using Run = std::function<Result<int>()>;

@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kTightAbove = 0.92;    // of the capacity: fragmentation and other processes may take the rest
 constexpr double kP90 = 1.2815515655;   // standard normal quantile
+constexpr double kMostKernels = 2e7;    // of one rank's step: some gigabytes of tasks
 
 /// Where on the path the time went, in terms of the profile's figures that priced it.
 struct PathShares {
@@ -187,6 +188,13 @@ std::string_view nameOf(MemoryVerdict verdict) {
 
 Result<Schedule> writeSchedule(const Scenario& scenario) {
     TRY(Workload workload, buildWorkload(scenario.model, scenario.training));
+    double kernels = 0;
+    for (std::size_t l = 0; l < workload.layers.size(); ++l)
+        for (const Op& op : workload.typeOf(l).ops) kernels += static_cast<double>(op.forward.size() + op.backward.size());
+    kernels *= static_cast<double>(scenario.training.gradAccum);
+    if (kernels > kMostKernels)
+        return badInput("training.grad_accum", fmt::format("the step has {} kernels per rank, more than {}; use fewer micro-steps or fewer layers",
+                                                           formatShortCount(kernels), formatShortCount(kMostKernels)));
     TRY(const auto strategy, strategyByName(scenario.parallel.strategy));
     return strategy->write({std::make_shared<const Workload>(std::move(workload)), scenario.cluster, scenario.training, scenario.parallel, scenario.step});
 }
@@ -277,7 +285,7 @@ Json toJson(const Scenario& scenario, const Prediction& prediction) {
     memory["peak_task"] = taskName(schedule, program, program.tasks[m.peakTask]);
     memory["peak_tensor"] = bufferName(schedule, program.buffers[m.largestAtPeak]);
     if (m.outOfMemory) {
-        memory["failed_task"] = taskName(schedule, program, program.tasks[m.failedTask]);
+        memory["failed_task"] = m.failedBeforeStep ? Json("before the step") : Json(taskName(schedule, program, program.tasks[m.failedTask]));
         memory["failed_tensor"] = bufferName(schedule, program.buffers[m.failedBuffer]);
     }
     Json& communication = json["communication"];

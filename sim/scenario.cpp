@@ -49,16 +49,20 @@ void flatten(const JsonCursor& cursor, const std::string& prefix, std::vector<st
     }
 }
 
-Error at(Error error, const JsonCursor& cursor) {
-    // Errors from lookups by name do not know where the name stood.
-    error.place = error.place.empty() ? cursor.place() : cursor.place() + (error.place.find(' ') == std::string::npos ? "" : ": " + error.place);
-    return error;
-}
-
+/// Errors from lookups by name do not know where the name stood: say so.
 template <class T>
 Result<T> located(Result<T> result, const JsonCursor& cursor) {
     if (result) return result;
-    return tl::unexpected<Error>(at(std::move(result).error(), cursor));
+    Error error = std::move(result).error();
+    error.place = cursor.place();
+    return tl::unexpected<Error>(std::move(error));
+}
+
+/// The same for a name that may be a path: an error inside that file keeps its own file, line and key.
+template <class T>
+Result<T> locatedOrInFile(Result<T> result, const std::string& nameOrPath, const JsonCursor& cursor) {
+    if (result || result.error().place.starts_with(nameOrPath)) return result;
+    return located(std::move(result), cursor);
 }
 
 class Resolver {
@@ -85,26 +89,30 @@ public:
     }
 
 private:
+    Result<ModelSpec> readModelNamed(const std::string& nameOrPath, const JsonCursor& cursor) const {
+        return locatedOrInFile(resolveModel(catalogs_.models, nameOrPath), nameOrPath, cursor);
+    }
+
     Result<void> readModel() {
         const auto model = root_.find("model");
         if (!model)
             return root_.error("no model given; use --model NAME or --model path/to/config.json (`ringside catalog models` lists the names)");
         scenario_.modelAsGiven = model->value();
         if (model->value().is_string()) {
-            TRY(scenario_.model, located(resolveModel(catalogs_.models, model->value().get<std::string>()), *model));
+            TRY(scenario_.model, readModelNamed(model->value().get<std::string>(), *model));
             return {};
         }
         if (!model->value().is_object()) return model->error("expected a model's name, a path or an inline configuration");
         if (model->has("config")) {
             TRY(const JsonCursor path, model->at("config"));
             TRY(const std::string text, path.asString());
-            TRY(scenario_.model, located(resolveModel(catalogs_.models, text), path));
+            TRY(scenario_.model, readModelNamed(text, path));
             return {};
         }
         if (model->has("name") && !model->has("model_type")) {
             if (model->value().size() > 1) return model->error("a catalogue model has no settings; give a configuration with \"model_type\" to change its shape");
             TRY(const std::string name, model->at("name")->asString());
-            TRY(scenario_.model, located(resolveModel(catalogs_.models, name), *model));
+            TRY(scenario_.model, readModelNamed(name, *model));
             return {};
         }
         TRY(scenario_.model, modelFromHfConfig(*model));
@@ -127,7 +135,8 @@ private:
                 if (root_.has(key)) return root_.find(key)->error("the cluster says how many devices there are; leave this out, or leave out \"cluster\"");
             if (!device.empty()) return root_.find("device")->error("the cluster says which devices there are; leave this out, or leave out \"cluster\"");
             if (cluster->value().is_string()) {
-                TRY(scenario_.cluster, located(resolveCluster(catalogs_.hardware, cluster->value().get<std::string>()), *cluster));
+                const std::string nameOrPath = cluster->value().get<std::string>();
+                TRY(scenario_.cluster, locatedOrInFile(resolveCluster(catalogs_.hardware, nameOrPath), nameOrPath, *cluster));
             } else {
                 TRY(scenario_.cluster, clusterFromJson(*cluster, catalogs_.hardware.lookups()));
             }
@@ -217,6 +226,8 @@ private:
         TRY_VOID(given.keys(trainingKeys()));
         TRY(training.seqLen, given.intOr("seq_len", 0, 1, kMaxSeqLen));
         training.seqLen = effectiveSeqLen(scenario_.model, training);
+        if (training.seqLen == 0 && given.has("seq_len"))
+            return given.find("seq_len")->error(fmt::format("{} does not read text and has no sequence length; leave it out", scenario_.model.name));
         TRY_VOID(readBatch(given));
 
         const Device& device = scenario_.cluster.nodes.front().kind.device;
@@ -271,11 +282,12 @@ private:
             const Device& device = group.kind.device;
             Profile profile = datasheetProfile(device);
             if (given && given->value().is_string()) {
-                TRY(profile, located(resolveProfile(given->value().get<std::string>(), device), *given));
+                const std::string nameOrPath = given->value().get<std::string>();
+                TRY(profile, locatedOrInFile(resolveProfile(nameOrPath, device), nameOrPath, *given));
             } else if (given && given->value().is_object()) {
                 if (const auto name = given->find("name")) {
                     TRY(const std::string text, name->asString());
-                    TRY(profile, located(resolveProfile(text, device), *name));
+                    TRY(profile, locatedOrInFile(resolveProfile(text, device), text, *name));
                 }
                 std::vector<std::pair<std::string, JsonCursor>> figures;
                 flatten(*given, "", figures);
@@ -406,8 +418,8 @@ Result<void> setScenarioKey(Json& document, const std::string& assignment) {
         return failure(ErrorCode::Usage, "--set", fmt::format("expected key=value, found '{}'", assignment));
     std::string key = assignment.substr(0, equals);
     const std::string text = assignment.substr(equals + 1);
-    Json value = Json::parse(text, nullptr, false);
-    if (value.is_discarded()) value = text;
+    const Result<Json> parsed = parseJson(text, "--set " + key);
+    const Json value = parsed ? *parsed : Json(text);  // a bare word is a string
 
     if (key.find('.') == std::string::npos && std::find(scenarioKeys().begin(), scenarioKeys().end(), key) == scenarioKeys().end()) {
         const auto has = [&](const std::vector<std::string>& keys) { return std::find(keys.begin(), keys.end(), key) != keys.end(); };
@@ -422,6 +434,7 @@ Result<void> setScenarioKey(Json& document, const std::string& assignment) {
             return badInput("--set", unknownName("key", key, all, "docs/reference/scenario.md lists the keys"));
         }
     }
+    if (!document.is_null() && !document.is_object()) return badInput("--set", "the scenario must be a JSON object");
     Json* node = &document;
     std::size_t begin = 0;
     while (true) {

@@ -95,6 +95,12 @@ std::string orDash(const Json& row, const char* key) {
     return row[key].is_string() ? row[key].get<std::string>() : row[key].dump();
 }
 
+std::string nicsText(const Json& nics) {
+    const auto count = nics.value("count", std::int64_t{0});
+    if (count == 0) return "no network between nodes";
+    return fmt::format("{} NIC{} of {:g} Gbit/s in each node", count, count == 1 ? "" : "s", nics.value("gbit_per_s", 0.0));
+}
+
 std::string text(const std::string& what, const Json& rows) {
     std::string out;
     if (what == "models") {
@@ -134,7 +140,7 @@ std::string text(const std::string& what, const Json& rows) {
         }
     } else if (what == "networks") {
         for (const Json& row : rows)
-            out += fmt::format("{:<18} {} NIC(s) of {} Gbit/s per node\n", row["name"].get<std::string>(), orDash(row["nics"], "count"), orDash(row["nics"], "gbit_per_s"));
+            out += fmt::format("{:<18} {}\n", row["name"].get<std::string>(), nicsText(row["nics"]));
     } else {
         for (const Json& row : rows) out += row["name"].get<std::string>() + "\n";
     }
@@ -175,7 +181,7 @@ void addCatalog(CLI::App& app, Run& run) {
     auto flags = std::make_shared<CatalogFlags>();
     CLI::App* command = app.add_subcommand("catalog", "list models, devices, clusters, nodes, networks, strategies or profiles");
     command->footer("Examples:\n  ringside catalog models\n  ringside catalog devices --json");
-    command->add_option("what", flags->what, "models, devices, clusters, nodes, networks, strategies or profiles")->required();
+    command->add_option("what", flags->what, "models, devices, clusters, nodes, networks, strategies or profiles")->type_name("LIST")->required();
     addOutputFlags(*command, flags->output);
     command->callback([flags, &run] { run = [flags] { return runCatalog(*flags); }; });
 }

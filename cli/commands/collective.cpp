@@ -58,7 +58,7 @@ Result<Scenario> resolve(const CollectiveFlags& flags, const Catalogs& catalogs)
                                                                {"algorithm", &flags.algorithm}, {"protocol", &flags.protocol}};
     for (const auto& [key, value] : keys)
         if (!value->empty()) document["collectives"][key] = *value;
-    return resolveScenario(document, "command line", catalogs);
+    return flags.scenario.resolve(document, catalogs);
 }
 
 std::string tableText(const Scenario& scenario, const GroupShape& shape, CollectiveOp op, const std::vector<Row>& rows, bool candidates) {
@@ -81,7 +81,9 @@ std::string tableText(const Scenario& scenario, const GroupShape& shape, Collect
 
 Result<int> runCollective(const CollectiveFlags& flags) {
     TRY(const Catalogs catalogs, Catalogs::builtin());
-    TRY(const CollectiveOp op, collectiveOpByName(flags.op));
+    const Result<CollectiveOp> known = collectiveOpByName(flags.op);
+    if (!known) return badInput("--op", known.error().message);
+    const CollectiveOp op = *known;
     TRY(const std::vector<Bytes> sizes, parseSizes(flags.sizes));
     TRY(const Scenario scenario, resolve(flags, catalogs));
     const std::int64_t ranks = scenario.cluster.deviceCount();
@@ -149,13 +151,13 @@ void addCollective(CLI::App& app, Run& run) {
         "  ringside collective --op all_reduce --device h100-sxm --devices 8 --sizes 1M:1G\n"
         "  ringside collective --op all_gather --cluster dgx-a100-2 --sizes 25M,1G --level message --json\n"
         "Sizes are powers of 1024; all_gather and reduce_scatter count the whole buffer, as nccl-tests does.");
-    command->add_option("--op", flags->op, "all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all or send_recv")->group("Collective");
-    command->add_option("--sizes", flags->sizes, "FIRST:LAST doubling, or a list: 25M,1G (default: 1M:1G)")->group("Collective");
-    command->add_option("--level", flags->level, "closed (formula) or message (every message over shared links)")->group("Collective");
-    command->add_option("--backend", flags->backend, "nccl or gloo")->group("Collective");
-    command->add_option("--nccl-version", flags->ncclVersion, "2.27 or 2.30")->group("Collective");
-    command->add_option("--algorithm", flags->algorithm, "force one: ring, tree, nvls, …")->group("Collective");
-    command->add_option("--protocol", flags->protocol, "force one: LL, LL128, Simple")->group("Collective");
+    command->add_option("--op", flags->op, "all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all or send_recv")->type_name("WORD")->check(notEmpty())->group("Collective");
+    command->add_option("--sizes", flags->sizes, "FIRST:LAST doubling, or a list: 25M,1G (default: 1M:1G)")->type_name("SIZES")->check(notEmpty())->group("Collective");
+    command->add_option("--level", flags->level, "closed (formula) or message (every message over shared links)")->type_name("WORD")->check(notEmpty())->group("Collective");
+    command->add_option("--backend", flags->backend, "nccl or gloo")->type_name("WORD")->check(notEmpty())->group("Collective");
+    command->add_option("--nccl-version", flags->ncclVersion, "2.27 or 2.30")->type_name("X.Y")->check(notEmpty())->group("Collective");
+    command->add_option("--algorithm", flags->algorithm, "force one: ring, tree, nvls, …")->type_name("WORD")->check(notEmpty())->group("Collective");
+    command->add_option("--protocol", flags->protocol, "force one: LL, LL128, Simple")->type_name("WORD")->check(notEmpty())->group("Collective");
     command->add_flag("--candidates", flags->candidates, "also show what the losing algorithms would take")->group("Collective");
     flags->scenario.addTo(*command, false);
     addOutputFlags(*command, flags->output, true);

@@ -17,6 +17,8 @@ struct PredictFlags {
 };
 
 Result<int> runPredict(const PredictFlags& flags) {
+    if (flags.timeline && flags.output.wantsJson())
+        return failure(ErrorCode::Usage, "--timeline", "draws in text; leave it out, or leave out --json (--trace FILE writes the step as JSON)");
     TRY(const Catalogs catalogs, Catalogs::builtin());
     TRY(const Scenario scenario, flags.scenario.resolve(catalogs));
     PredictOptions options;
@@ -51,7 +53,7 @@ void addPredict(CLI::App& app, Run& run) {
         "  ringside predict --model llama-3-8b --device h100-sxm --devices 8 --precision bf16 --recompute full --trace step.json\n"
         "Exit code 1: the answer is that it does not fit in memory.");
     flags->scenario.addTo(*command);
-    command->add_option("--trace", flags->trace, "write the step as a Chrome trace (open it in Perfetto)")->group("Output");
+    command->add_option("--trace", flags->trace, "write the step as a Chrome trace (open it in Perfetto)")->type_name("FILE")->check(notEmpty())->group("Output");
     command->add_flag("--timeline", flags->timeline, "draw the step in the terminal")->group("Output");
     addOutputFlags(*command, flags->output);
     command->callback([flags, &run] { run = [flags] { return runPredict(*flags); }; });

@@ -1,39 +1,66 @@
 #include "cli/commands/scenario_flags.h"
 
+#include "cli/command.h"
+
 namespace ringside {
 
-void ScenarioFlags::add(CLI::App& command, const std::string& flag, const std::string& key, const std::string& help, const std::string& group) {
-    flags_.push_back(std::make_unique<Flag>(Flag{key, {}}));
-    command.add_option(flag, flags_.back()->value, help)->group(group);
+void ScenarioFlags::add(CLI::App& command, const std::string& flag, const std::string& key, const std::string& type, const std::string& help,
+                        const std::string& group) {
+    flags_.push_back(std::make_unique<Flag>(Flag{flag, key, {}}));
+    command.add_option(flag, flags_.back()->value, help)->type_name(type)->check(notEmpty())->group(group);
 }
 
 void ScenarioFlags::addTo(CLI::App& command, bool withTraining) {
-    command.add_option("scenario", file_, "scenario file (JSON; '-' reads standard input); flags go over it");
-    if (withTraining) add(command, "--model", "model", "model of the catalogue, or path to a Hugging Face config.json", "Scenario");
-    add(command, "--device", "device", "device of the catalogue", "Scenario");
-    add(command, "--devices", "devices", "devices in all", "Scenario");
-    add(command, "--devices-per-node", "devices_per_node", "devices in each node (default: the node kind's)", "Scenario");
-    add(command, "--node", "node", "node kind of the catalogue (default: the device's usual one)", "Scenario");
-    add(command, "--network", "network", "network of the catalogue (default: the node kind's usual one)", "Scenario");
-    add(command, "--cluster", "cluster", "cluster of the catalogue, or path to a cluster file; instead of the five above", "Scenario");
+    command.add_option("scenario", file_, "scenario file (JSON; '-' reads standard input); flags go over it")->type_name("FILE")->check(notEmpty());
+    if (withTraining) add(command, "--model", "model", "NAME", "model of the catalogue, or path to a Hugging Face config.json", "Scenario");
+    add(command, "--device", "device", "NAME", "device of the catalogue", "Scenario");
+    add(command, "--devices", "devices", "N", "devices in all (default: 1)", "Scenario");
+    add(command, "--devices-per-node", "devices_per_node", "N", "devices in each node (default: the node kind's)", "Scenario");
+    add(command, "--node", "node", "NAME", "node kind of the catalogue (default: the device's usual one)", "Scenario");
+    add(command, "--network", "network", "NAME", "network of the catalogue (default: the node kind's usual one)", "Scenario");
+    add(command, "--cluster", "cluster", "NAME", "cluster of the catalogue, or path to a cluster file; instead of --device … --node", "Scenario");
     if (withTraining) {
-        add(command, "--strategy", "strategy.name", "how training is spread (default: ddp, or single on one device)", "Scenario");
-        add(command, "--seq-len", "training.seq_len", "tokens per sample (default: the model's own)", "Training");
-        add(command, "--micro-batch", "training.micro_batch", "samples per rank and micro-step (default: 1)", "Training");
-        add(command, "--grad-accum", "training.grad_accum", "micro-steps per optimizer step (default: 1)", "Training");
-        add(command, "--global-batch", "training.global_batch", "samples per step over all ranks; settles the one of the two above that is not given", "Training");
-        add(command, "--precision", "training.precision", "fp32, tf32, fp16-autocast, bf16-autocast, bf16, bf16-master", "Training");
-        add(command, "--optimizer", "training.optimizer", "sgd, momentum, adam, adamw, adafactor, adam-8bit; -fused, -foreach or -for-loop may follow", "Training");
-        add(command, "--recompute", "training.recompute", "none, selective or full", "Training");
-        add(command, "--bucket-mb", "strategy.bucket_mb", "gradient bucket in MiB (default: 25, the first 1)", "Strategy");
-        add(command, "--profile", "profile", "profile of the catalogue, or path to a profile file", "Scenario");
+        add(command, "--strategy", "strategy.name", "NAME", "how training is spread (default: ddp, or single on one device)", "Scenario");
+        add(command, "--seq-len", "training.seq_len", "N", "tokens per sample (default: the model's own)", "Training");
+        add(command, "--micro-batch", "training.micro_batch", "N", "samples per rank and micro-step (default: 1)", "Training");
+        add(command, "--grad-accum", "training.grad_accum", "N", "micro-steps per optimizer step (default: 1)", "Training");
+        add(command, "--global-batch", "training.global_batch", "N", "samples per step over all ranks; settles the one of the two above not given", "Training");
+        add(command, "--precision", "training.precision", "WORD", "fp32, tf32, fp16-autocast, bf16-autocast, bf16, bf16-master", "Training");
+        add(command, "--optimizer", "training.optimizer", "WORD",
+            "sgd, momentum, adam, adamw, adafactor, adam-8bit; -fused, -foreach or -for-loop may follow", "Training");
+        add(command, "--recompute", "training.recompute", "WORD", "none, selective or full", "Training");
+        add(command, "--bucket-mb", "strategy.bucket_mb", "X", "gradient bucket in MiB (default: 25, the first 1)", "Strategy");
+        add(command, "--profile", "profile", "NAME", "profile of the catalogue, or path to a profile file", "Scenario");
         command.add_flag("--first-step", firstStep_, "describe the first step instead of a steady one")->group("Strategy");
     }
     command.add_option("--set", assignments_, "any other key of the scenario: --set training.dropout=true (may be repeated)")
+        ->type_name("KEY=VALUE")
         ->expected(1)
         ->take_all()
         ->allow_extra_args(false)
         ->group("Scenario");
+}
+
+bool ScenarioFlags::given(const std::string& key) const {
+    for (const auto& flag : flags_)
+        if (flag->key == key) return !flag->value.empty();
+    return false;
+}
+
+void ScenarioFlags::dropDerivedBatch(Json& document) const {
+    if (!document.contains("training") || !document["training"].is_object()) return;
+    Json& training = document["training"];
+    if (!training.contains("micro_batch") || !training.contains("grad_accum") || !training.contains("global_batch")) return;
+    if (given("training.global_batch")) {
+        if (!given("training.grad_accum")) training.erase("grad_accum");
+        else if (!given("training.micro_batch")) training.erase("micro_batch");
+        return;
+    }
+    for (const char* key : {"training.micro_batch", "training.grad_accum", "device", "devices", "devices_per_node", "node", "cluster"})
+        if (given(key)) {
+            training.erase("global_batch");
+            return;
+        }
 }
 
 Result<Json> ScenarioFlags::document() const {
@@ -42,26 +69,54 @@ Result<Json> ScenarioFlags::document() const {
         TRY(document, readJsonFile(file_));
         if (!document.is_object()) return badInput(file_, "expected a JSON object (a scenario)");
         // A result holds the scenario it answers: take that, so that an answer can be asked again.
-        if (document.contains("format") && document["format"] == "ringside-result" && document.contains("scenario")) document = Json(document["scenario"]);
+        if (document.contains("format") && document["format"] == "ringside-result" && document.contains("scenario")) {
+            Json scenario = std::move(document["scenario"]);
+            document = std::move(scenario);
+            if (!document.is_object()) return badInput(file_ + ": scenario", "expected a JSON object (a scenario)");
+        }
     }
+    // Flags win over the file: another way to say the cluster replaces the file's. Two ways in one command line are an
+    // error, which resolveScenario finds because both are then in the document.
+    if (given("cluster"))
+        for (const char* other : {"device", "devices", "devices_per_node", "node"}) document.erase(other);
+    if (given("device") || given("devices") || given("node")) document.erase("cluster");
+    dropDerivedBatch(document);
     for (const auto& flag : flags_) {
         if (flag->value.empty()) continue;
-        if (flag->key == "cluster")  // flags win over the file: another way to say the cluster replaces the file's
-            for (const char* other : {"device", "devices", "devices_per_node", "node"}) document.erase(other);
-        if ((flag->key == "device" || flag->key == "devices" || flag->key == "node") && document.contains("cluster")) document.erase("cluster");
         // A name stays a name, even if it looks like a number.
         const bool name = flag->key == "model" || flag->key == "device" || flag->key == "network" || flag->key == "cluster" || flag->key == "node" ||
                           flag->key == "profile" || flag->key == "strategy.name";
-        TRY_VOID(setScenarioKey(document, flag->key + "=" + (name ? Json(flag->value).dump() : flag->value)));
+        TRY_VOID(setScenarioKey(document, flag->key + "=" + (name ? Json(flag->value).dump(-1, ' ', false, Json::error_handler_t::replace) : flag->value)));
     }
     for (const std::string& assignment : assignments_) TRY_VOID(setScenarioKey(document, assignment));
     if (firstStep_) document["step"] = "first";
     return document;
 }
 
+Error ScenarioFlags::named(Error error, const std::string& source) const {
+    for (const auto& flag : flags_) {
+        if (flag->value.empty()) continue;
+        const std::string section = flag->key.substr(0, flag->key.find('.'));
+        const bool nameOfSection = flag->key == section + ".name" && error.place == source + ": " + section;
+        if (error.place == source + ": " + flag->key || nameOfSection) error.place = flag->flag;
+    }
+    for (const std::string& assignment : assignments_) {
+        const std::string key = assignment.substr(0, assignment.find('='));
+        if (error.place == source + ": " + key || error.place.ends_with("." + key)) error.place = "--set " + key;
+    }
+    return error;
+}
+
 Result<Scenario> ScenarioFlags::resolve(const Catalogs& catalogs) const {
     TRY(const Json json, document());
-    return resolveScenario(json, file_.empty() ? "command line" : file_ == "-" ? "standard input" : file_, catalogs);
+    return resolve(json, catalogs);
+}
+
+Result<Scenario> ScenarioFlags::resolve(const Json& json, const Catalogs& catalogs) const {
+    const std::string source = file_.empty() ? "command line" : file_ == "-" ? "standard input" : file_;
+    Result<Scenario> scenario = resolveScenario(json, source, catalogs);
+    if (scenario) return scenario;
+    return tl::unexpected<Error>(named(std::move(scenario).error(), source));
 }
 
 }  // namespace ringside

@@ -1,10 +1,10 @@
 // The flags that describe a scenario, laid over a scenario file.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
-
 
 #include <CLI/CLI.hpp>
 
@@ -19,13 +19,23 @@ public:
     /// File and flags as one document. Errors name the file or the flag.
     Result<Json> document() const;
     Result<Scenario> resolve(const Catalogs& catalogs) const;
+    /// The same for a document that the caller has added to.
+    Result<Scenario> resolve(const Json& document, const Catalogs& catalogs) const;
 
 private:
     struct Flag {
-        std::string key;  ///< scenario path
+        std::string flag;  ///< "--seq-len"
+        std::string key;   ///< scenario path: "training.seq_len"
         std::string value;
     };
-    void add(CLI::App& command, const std::string& flag, const std::string& key, const std::string& help, const std::string& group);
+    /// `type` is what the help shows for the value; a NAME stays a string even if it looks like a number.
+    void add(CLI::App& command, const std::string& flag, const std::string& key, const std::string& type, const std::string& help,
+             const std::string& group);
+    bool given(const std::string& key) const;
+    /// A result names all three batches; when a flag changes one, the one that followed from the others goes.
+    void dropDerivedBatch(Json& document) const;
+    /// An error about a key that a flag gave names the flag, not the file.
+    Error named(Error error, const std::string& source) const;
 
     std::string file_;
     std::vector<std::unique_ptr<Flag>> flags_;

@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace ringside {
 namespace {
+
+constexpr std::size_t kColumns = 110;  // no line of an answer is longer
 
 class Style {
 public:
@@ -35,6 +40,26 @@ std::string bar(double share, int width) {
 
 std::string plural(std::int64_t n, const std::string& word) { return fmt::format("{} {}{}", formatCount(n), word, n == 1 ? "" : "s"); }
 
+/// Words broken into lines of at most kColumns, the later ones indented.
+std::string wrapped(const std::string& words, std::size_t indent) {
+    std::string text;
+    std::size_t width = indent, begin = 0;
+    while (begin < words.size()) {
+        const std::size_t end = std::min(words.find(' ', begin), words.size());
+        if (width + 1 + (end - begin) > kColumns && width > indent) {
+            text.append("\n").append(indent, ' ');
+            width = indent;
+        } else if (!text.empty()) {
+            text += " ";
+            ++width;
+        }
+        text += words.substr(begin, end - begin);
+        width += end - begin;
+        begin = end + 1;
+    }
+    return text;
+}
+
 std::string heading(const Scenario& scenario, const Prediction& prediction, const Style& style) {
     const Cluster& cluster = scenario.cluster;
     std::string devices;
@@ -50,10 +75,11 @@ std::string heading(const Scenario& scenario, const Prediction& prediction, cons
     if (training.gradAccum > 1) batch += fmt::format(" × {} micro-steps", training.gradAccum);
     if (cluster.deviceCount() > 1) batch += fmt::format(" × {} ranks = {}", formatCount(cluster.deviceCount()), formatCount(scenario.globalBatch()));
     if (training.seqLen > 0) batch += fmt::format(", {} tokens each", formatCount(training.seqLen));
-    return fmt::format("{} ({} parameters), {}, on {} ({})\n  {}; {}, {}, {}{}\n", style.bold(scenario.model.name), formatShortCount(static_cast<double>(prediction.parameters)),
-                       scenario.parallel.strategy, devices, place, batch, training.precision.name, nameOf(training.optimizer),
-                       training.recompute == Recompute::None ? "no recompute" : fmt::format("{} recompute", nameOf(training.recompute)),
-                       scenario.step == StepKind::First ? "; the first step" : "");
+    const std::string how = fmt::format("{}; {}, {}, {}{}", batch, training.precision.name, nameOf(training.optimizer),
+                                        training.recompute == Recompute::None ? "no recompute" : fmt::format("{} recompute", nameOf(training.recompute)),
+                                        scenario.step == StepKind::First ? "; the first step" : "");
+    return fmt::format("{} ({} parameters) with {} on {} ({})\n  {}\n", style.bold(scenario.model.name), formatShortCount(static_cast<double>(prediction.parameters)),
+                       scenario.parallel.strategy, devices, place, wrapped(how, 2));
 }
 
 std::string verdictText(const Prediction& prediction, const Style& style) {
@@ -79,6 +105,9 @@ std::string peakLine(const Prediction& prediction) {
     const Schedule& schedule = *prediction.schedule;
     const RankProgram& program = schedule.programs.front();
     const MemoryReport& memory = prediction.memory;
+    if (memory.failedBeforeStep)
+        return fmt::format("out of memory before the step begins, at {} ({})", bufferName(schedule, program.buffers[memory.failedBuffer]),
+                           formatBytes(program.buffers[memory.failedBuffer].bytes));
     if (memory.outOfMemory)
         return fmt::format("out of memory in \"{}\" when it asks for {} ({})", taskName(schedule, program, program.tasks[memory.failedTask]),
                            bufferName(schedule, program.buffers[memory.failedBuffer]), formatBytes(program.buffers[memory.failedBuffer].bytes));
@@ -86,10 +115,54 @@ std::string peakLine(const Prediction& prediction) {
                        bufferName(schedule, program.buffers[memory.largestAtPeak]), formatBytes(program.buffers[memory.largestAtPeak].bytes));
 }
 
-std::string warningLines(const Prediction& prediction, const Style& style) {
+std::string hiddenNote(const Breakdown& breakdown) {
+    if (breakdown.communicationHidden <= Time()) return "   (nothing hidden behind compute)";
+    return fmt::format("   ({} {}hidden behind compute)", formatTime(breakdown.communicationHidden), breakdown.communicationExposed > Time() ? "more " : "");
+}
+
+/// "−4.8 %"; what rounds to nothing has no sign.
+std::string percentChange(double change) {
+    const double percent = std::round(change * 1000) / 10;
+    if (percent == 0) return "0.0 %";
+    return fmt::format("{}{:.1f} %", percent < 0 ? "−" : "+", std::fabs(percent));
+}
+
+/// What the numbers rest on, by where they come from: one line for each provenance.
+std::string restsOnLines(const Prediction& prediction) {
+    std::vector<std::pair<std::string, std::vector<std::string>>> groups;
+    std::set<std::string> devices;
+    for (const RestsOn& r : prediction.restsOn) devices.insert(r.figure.substr(0, r.figure.find(' ')));
+    for (const RestsOn& r : prediction.restsOn) {
+        // With one kind of device its name need not be said again; with several only the peaks differ enough to be shown.
+        const std::size_t space = r.figure.find(' ');
+        const bool isPeak = r.figure.find(" peak ") != std::string::npos;
+        if (devices.size() > 1 && !isPeak && r.figure.substr(0, space) != prediction.restsOn.front().figure.substr(0, space)) continue;
+        auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == r.provenance; });
+        if (group == groups.end()) group = groups.insert(groups.end(), {r.provenance, {}});
+        group->second.push_back((devices.size() > 1 ? r.figure : r.figure.substr(space + 1)) + " " + r.value);
+    }
     std::string text;
-    for (const std::string& warning : prediction.warnings) text += style.warn("note: ") + warning + "\n";
+    for (const auto& [provenance, figures] : groups) {
+        std::string line = fmt::format("{}{:<11}  {:<10}", text.empty() ? "\n" : "", text.empty() ? "Rests on" : "", provenance + ":");
+        std::size_t width = 23;
+        for (std::size_t i = 0; i < figures.size(); ++i) {
+            const std::string piece = figures[i] + (i + 1 < figures.size() ? "," : "");
+            if (width + 1 + piece.size() > kColumns) {
+                line.append("\n").append(23, ' ');
+                width = 23;
+            }
+            line += " " + piece;
+            width += 1 + piece.size();
+        }
+        text += line + "\n";
+    }
     return text;
+}
+
+std::string warningLines(const std::vector<std::string>& warnings, const Style& style) {
+    std::string text;
+    for (const std::string& warning : warnings) text += fmt::format("{}         {}\n", style.warn("Note"), wrapped(warning, 13));
+    return text.empty() ? text : fmt::format("\n{}", text);
 }
 
 }  // namespace
@@ -110,8 +183,8 @@ std::string predictionText(const Scenario& scenario, const Prediction& predictio
     if (many) text += "; per device " + rates(prediction.samplesPerSecond / devices, prediction.tokensPerSecond / devices);
     text += "\n";
     const bool transformer = std::holds_alternative<TransformerSpec>(scenario.model.architecture);
-    text += fmt::format("Utilisation  MFU {:.1f} %, HFU {:.1f} %   ({} of the dense {} peak)\n", prediction.mfu * 100, prediction.hfu * 100,
-                        transformer ? "6N + 12·L·h·s per token" : "3 × forward FLOPs", nameOf(scenario.training.precision.math));
+    text += fmt::format("Utilisation  MFU {:.1f} %, HFU {:.1f} %   (model FLOPs, {}, against the dense {} peak)\n", prediction.mfu * 100, prediction.hfu * 100,
+                        transformer ? "6N + 12·L·h·s per token" : "3 × forward", nameOf(scenario.training.precision.math));
 
     text += "\nWhere the time goes\n";
     const Breakdown& b = prediction.breakdown;
@@ -122,7 +195,7 @@ std::string predictionText(const Scenario& scenario, const Prediction& predictio
     };
     row("compute", b.compute);
     row("optimizer", b.optimizer);
-    if (many) row("exposed communication", b.communicationExposed, fmt::format("   ({} more hidden behind compute)", formatTime(b.communicationHidden)));
+    if (many) row("exposed communication", b.communicationExposed, hiddenNote(b));
     row("host-bound", b.host);
     row("idle", b.idle);
 
@@ -138,7 +211,7 @@ std::string predictionText(const Scenario& scenario, const Prediction& predictio
         const auto end = parts.begin() + static_cast<std::ptrdiff_t>(std::min(i + 3, parts.size()));
         text += fmt::format("  {}\n", fmt::join(parts.begin() + static_cast<std::ptrdiff_t>(i), end, " · "));
     }
-    text += "  " + peakLine(prediction) + "\n";
+    text += fmt::format("  {}\n", wrapped(peakLine(prediction), 4));
 
     text += "\nCritical path";
     for (const auto& [kind, seconds] : prediction.pathSeconds)
@@ -149,24 +222,17 @@ std::string predictionText(const Scenario& scenario, const Prediction& predictio
         text += fmt::format("  {:<44} {:>8} {:>5.1f} %\n", item.name, formatSeconds(item.seconds), item.seconds / step * 100);
     }
     if (!prediction.sensitivity.empty()) {
-        text += "\n10 % more of  ";
         std::vector<std::string> changes;
         for (const Sensitivity& s : prediction.sensitivity) {
             if (s.resource == "network" && !many) continue;
             std::string name = s.resource;
             std::replace(name.begin(), name.end(), '_', ' ');
-            changes.push_back(fmt::format("{}: {:+.1f} %", name == "host" ? "host speed" : name, s.change * 100));
+            changes.push_back(fmt::format("{} {}", name == "host" ? "host speed" : name, percentChange(s.change)));
         }
-        text += fmt::format("{} step time\n", fmt::join(changes, ", "));
+        text += fmt::format("\nStep time with 10 % more  {}\n", fmt::join(changes, ", "));
     }
-    std::vector<std::string> rests;
-    for (const RestsOn& r : prediction.restsOn) rests.push_back(fmt::format("{} {} ({})", r.figure, r.value, r.provenance));
-    const std::size_t shown = std::min<std::size_t>(6, rests.size());
-    text += "\nRests on";
-    for (std::size_t i = 0; i < shown; i += 2)
-        text += fmt::format("{}{}\n", i == 0 ? "     " : "             ", fmt::join(rests.begin() + static_cast<std::ptrdiff_t>(i), rests.begin() + static_cast<std::ptrdiff_t>(std::min(i + 2, shown)), "; "));
-    if (shown == 0) text += "\n";
-    return text + warningLines(prediction, style);
+    text += restsOnLines(prediction);
+    return text + warningLines(prediction.warnings, style);
 }
 
 std::string memoryText(const Scenario& scenario, const Prediction& prediction, bool color) {
@@ -187,8 +253,8 @@ std::string memoryText(const Scenario& scenario, const Prediction& prediction, b
     row("cached by the allocator", std::max<Bytes>(0, memory.peakDevice() - live));
     text += fmt::format("\n  allocated {}, reserved {} by the allocator; {} outside it (context, NCCL)\n", formatBytes(memory.peakAllocated), formatBytes(memory.peakReserved),
                         formatBytes(memory.outside));
-    text += "  " + peakLine(prediction) + "\n";
-    return text + warningLines(prediction, style);
+    text += fmt::format("  {}\n", wrapped(peakLine(prediction), 4));
+    return text + warningLines(scenario.warnings, style);  // the others are about time
 }
 
 }  // namespace ringside

@@ -1,6 +1,7 @@
 #include "model/base/json_cursor.h"
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -19,6 +20,9 @@ std::string shown(const Json& value) {
     if (text.size() > 40) text = text.substr(0, 37) + "...";
     return text;
 }
+
+// Nobody nests a description this deep; a file that does would overflow the stack of whatever walks it.
+constexpr int kMaxDepth = 64;
 
 struct LineColumn {
     std::size_t line = 1, column = 1;
@@ -40,10 +44,16 @@ LineColumn locate(std::string_view text, std::size_t byte) {
 }  // namespace
 
 Result<Json> parseJson(std::string_view text, const std::string& source) {
+    if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return badInput(source, "this is empty; expected a JSON document");
     // Duplicate keys would silently keep the last one: refuse them, per object depth.
     std::vector<std::set<std::string>> seen;
     std::string duplicate;
-    const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+    bool tooDeep = false;
+    const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+        if (depth > kMaxDepth) {
+            tooDeep = true;
+            return false;  // drops the value, so that nothing deep is ever built
+        }
         if (event == Json::parse_event_t::object_start) seen.emplace_back();
         if (event == Json::parse_event_t::object_end && !seen.empty()) seen.pop_back();
         if (event == Json::parse_event_t::key && !seen.empty() && !seen.back().insert(parsed.get<std::string>()).second && duplicate.empty())
@@ -52,12 +62,15 @@ Result<Json> parseJson(std::string_view text, const std::string& source) {
     };
     try {
         Json value = Json::parse(text, watch);
+        if (tooDeep) return badInput(source, fmt::format("values are nested more than {} deep; this is not a file that Ringside reads", kMaxDepth));
         if (!duplicate.empty()) return badInput(source, fmt::format("the key '{}' appears twice in one object; keep one of them", duplicate));
         return value;
     } catch (const Json::parse_error& error) {
         const LineColumn at = locate(text, error.byte);
         std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
         if (const auto colon = what.find(": "); colon != std::string::npos) what = what.substr(colon + 2);
+        for (char& c : what)  // it quotes what it read, which may be anything
+            if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
         return badInput(fmt::format("{}:{}:{}", source, at.line, at.column), "not valid JSON: " + what);
     } catch (const Json::exception& error) {
         return badInput(source, std::string("not valid JSON: ") + error.what());
@@ -70,11 +83,13 @@ Result<Json> readJsonFile(const std::string& path) {
         text.assign(std::istreambuf_iterator<char>(std::cin), {});
         return parseJson(text, "standard input");
     }
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) return badInput(path, "this is a directory; expected a JSON file");
     std::ifstream file(path, std::ios::binary);
     if (!file) return badInput(path, "cannot open this file; check the path and its permissions");
     std::ostringstream content;
     content << file.rdbuf();
-    if (file.bad() || (content.fail() && file.peek() != EOF)) return badInput(path, "cannot read this file (is it a directory?)");
+    if (file.bad() || (content.fail() && file.peek() != EOF)) return badInput(path, "reading this file failed; check its permissions and its disk");
     return parseJson(content.str(), path);
 }
 

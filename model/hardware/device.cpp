@@ -1,9 +1,11 @@
 #include "model/hardware/device.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "model/base/names.h"
 #include "model/hardware/device_figures.h"
@@ -26,9 +28,15 @@ std::string describe(std::string_view key) {
 }
 
 tl::unexpected<Error> missing(const Device& device, std::string_view key) {
+    std::string instead;
+    if (key.starts_with(kPeakPrefix) && !device.peakDenseTflops.empty()) {
+        std::vector<std::string_view> known;
+        for (const auto& [dtype, tflops] : device.peakDenseTflops) known.push_back(nameOf(dtype));
+        instead = fmt::format(" (the peaks known are {}: a --precision that uses one of them works)", fmt::join(known, ", "));
+    }
     return badInput("device " + device.name,
-                    fmt::format("the {} of {} is not known (no trustworthy source gives it); give it with --set device.{}=VALUE", describe(key),
-                                device.name, key));
+                    fmt::format("the {} of {} is not known: the device has none, or no trustworthy source gives it; supply it with --set device.{}=VALUE{}",
+                                describe(key), device.name, key, instead));
 }
 
 tl::unexpected<Error> outOfRange(std::string_view key, double value, double min, double max, std::string_view kind = "a number") {

@@ -71,7 +71,13 @@ int linear(LayerBuilder& layer, std::string_view name, int x, std::int64_t out, 
     op.saves = {input};
     if (castWeight >= 0) op.saves.push_back(castWeight);
     op.parameters = {parameters.weight};
-    if (parameters.bias >= 0) op.parameters.push_back(parameters.bias);
+    if (parameters.bias >= 0) {
+        // Autograd reaches the bias at once, but a transposed weight only through one more node. Under autocast the casts decide
+        // instead: they are undone from the one made last, and arguments are cast from the last to the first. For
+        // linear(x, weight, bias) that is the weight, for Conv1D's addmm(bias, x, weight) the bias.
+        const bool weightFirst = castsWeight && !options.weightIsInByOut;
+        op.parameters.insert(weightFirst ? op.parameters.end() : op.parameters.begin(), parameters.bias);
+    }
     op.forward = std::move(forward);
     op.backward = std::move(backward);
     op.attributes = {in, out, parameters.bias >= 0, options.weightIsInByOut, options.groups};

@@ -13,11 +13,10 @@ constexpr FamilyNames kBert{"embeddings.word_embeddings", "embeddings.position_e
                             "attention.output.LayerNorm", "output.LayerNorm", "", "attention.self.query", "attention.self.key",
                             "attention.self.value", "attention.output.dense", "", "intermediate.dense", "output.dense", "",
                             "cls.predictions.decoder"};
-constexpr FamilyNames kVit{"", "embeddings.position_embeddings", "encoder.layer", BlockOrder::AttentionMlpNorms, "layernorm_before",
+constexpr FamilyNames kVit{"", "embeddings.position_embeddings", "layers", BlockOrder::AttentionNormsMlp, "layernorm_before",
                            "layernorm_after", "",
-                           "attention.attention.query", "attention.attention.key", "attention.attention.value",
-                           "attention.output.dense", "",
-                           "intermediate.dense", "output.dense", "layernorm", "classifier"};
+                           "attention.q_proj", "attention.k_proj", "attention.v_proj", "attention.o_proj", "",
+                           "mlp.fc1", "mlp.fc2", "layernorm", "classifier"};
 constexpr FamilyNames kMpt{"wte", "wpe", "blocks", BlockOrder::NormAttentionNormMlp, "norm_1", "norm_2", "attn.Wqkv", "", "", "",
                            "attn.out_proj", "", "ffn.up_proj", "ffn.down_proj", "norm_f", "lm_head"};
 constexpr FamilyNames kOpt{"embed_tokens", "embed_positions", "layers", BlockOrder::AttentionNormMlpNorm, "self_attn_layer_norm",
@@ -26,7 +25,7 @@ constexpr FamilyNames kOpt{"embed_tokens", "embed_positions", "layers", BlockOrd
                            "final_layer_norm", "lm_head"};
 constexpr FamilyNames kGptNeoX{"embed_in", "", "layers", BlockOrder::NormsAttentionMlp, "input_layernorm", "post_attention_layernorm",
                                "attention.query_key_value", "", "", "", "attention.dense", "", "mlp.dense_h_to_4h", "mlp.dense_4h_to_h",
-                               "final_layer_norm", "embed_out"};
+                               "final_layer_norm", "lm_head"};
 constexpr FamilyNames kPhi{"embed_tokens", "", "layers", BlockOrder::AttentionMlpNorms, "input_layernorm", "", "", "self_attn.q_proj",
                            "self_attn.k_proj", "self_attn.v_proj", "self_attn.dense", "", "mlp.fc1", "mlp.fc2", "final_layernorm", "lm_head"};
 

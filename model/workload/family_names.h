@@ -10,7 +10,8 @@ namespace ringside {
 
 enum class BlockOrder : std::uint8_t {
     NormAttentionNormMlp,  ///< GPT-2, MPT: as executed
-    AttentionMlpNorms,     ///< Llama, Phi, ViT: norms last
+    AttentionMlpNorms,     ///< Llama, Phi: norms last
+    AttentionNormsMlp,     ///< ViT (transformers 5; up to 4 its norms came last)
     NormsAttentionMlp,     ///< GPT-NeoX: norms first
     AttentionNormMlpNorm,  ///< BERT, OPT: each norm after its half
 };

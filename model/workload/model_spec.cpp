@@ -27,7 +27,7 @@ Result<Workload> buildChecked(const ModelSpec& model, const TransformerSpec& spe
         return badInput(model.name, fmt::format("a sequence of {} tokens; expected 1 to {}", length, kMaxSeqLen));
     if (spec.positions == Positions::Learned && !spec.positionsGrow && !isImageTransformer(spec) && length > spec.contextLength)
         return badInput(model.name,
-                        fmt::format("a sequence of {} tokens does not fit the position table of {} rows; use --seq {} or shorter", length,
+                        fmt::format("a sequence of {} tokens does not fit the position table of {} rows; use --seq-len {} or shorter", length,
                                     spec.contextLength, spec.contextLength));
     const double tokens = static_cast<double>(training.microBatch) * static_cast<double>(length);
     const double perToken =

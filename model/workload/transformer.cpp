@@ -110,6 +110,12 @@ BlockParameters registerBlock(LayerBuilder& layer, const Context& in) {
                 norm2();
             }
             break;
+        case BlockOrder::AttentionNormsMlp:
+            registerAttention(layer, in, out);
+            norm1();
+            norm2();
+            registerMlp(layer, in, out);
+            break;
         case BlockOrder::NormsAttentionMlp:
             norm1();
             norm2();
@@ -142,13 +148,12 @@ int selfAttention(LayerBuilder& layer, const Context& in, int x, const BlockPara
     if (spec.fusedQkv) {
         qkv.q = linear(layer, in.names.qkv, x, queries + 2 * keys, parameters.qkv, options);
     } else {
+        // Each norm stands right after its projection: backward then completes v, k's norm, k, q's norm, q.
         qkv.q = linear(layer, in.names.q, x, queries, parameters.q, options);
+        if (spec.queryKeyNorm) qkv.q = headNorm(layer, in, "self_attn.q_norm", qkv.q, spec.heads, parameters.qNorm);
         qkv.k = linear(layer, in.names.k, x, keys, parameters.k, options);
+        if (spec.queryKeyNorm) qkv.k = headNorm(layer, in, "self_attn.k_norm", qkv.k, spec.kvHeads, parameters.kNorm);
         qkv.v = linear(layer, in.names.v, x, keys, parameters.v, options);
-    }
-    if (spec.queryKeyNorm) {
-        qkv.q = headNorm(layer, in, "self_attn.q_norm", qkv.q, spec.heads, parameters.qNorm);
-        qkv.k = headNorm(layer, in, "self_attn.k_norm", qkv.k, spec.kvHeads, parameters.kNorm);
     }
     if (spec.positions == Positions::Rotary) qkv = rotary(layer, shape, qkv);
     const int context = attention(layer, shape, qkv, in.training.attention, in.training.dropout && spec.attentionDropout);
@@ -267,9 +272,10 @@ LayerType buildBertHead(const Context& in, int& tied) {
     WeightBias pooler, transform, normWeights, decoder, classifier;
     if (spec.pooler) pooler = layer.module("pooler.dense", {h, h}, h);
     if (spec.maskedLmHead) {
+        decoder.bias = layer.parameter("cls.predictions.bias", {spec.vocab});  // registered before the modules, shared with the decoder
         transform = layer.module("cls.predictions.transform.dense", {h, h}, h);
         normWeights = normModule(layer, spec, "cls.predictions.transform.LayerNorm", h);
-        decoder = layer.module(in.names.head, {spec.vocab, h}, spec.vocab);
+        decoder.weight = layer.module(in.names.head, {spec.vocab, h}, 0).weight;
         if (spec.tiedHead) tied = decoder.weight;
     }
     const bool pretraining = spec.maskedLmHead && spec.classes > 0;

@@ -77,7 +77,7 @@ struct Op {
     OpKind kind = OpKind::Linear;
     std::string name;                   ///< local to the layer: "attn.c_attn"
     std::vector<int> inputs, outputs;   ///< values
-    std::vector<int> parameters;        ///< indices into the layer's parameters
+    std::vector<int> parameters;        ///< indices into the layer's parameters, in the order in which backward completes their gradients
     std::vector<int> saves;             ///< values kept for backward
     std::vector<KernelWork> forward;    ///< kernels in launch order
     std::vector<KernelWork> backward;   ///< kernels in launch order; empty where the gradient is handed on as it is (a view,

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "sim/collective/message_level.h"
 #include "sim/collective/tree_all_reduce.h"
 
 namespace ringside {
 namespace {
 
-constexpr std::int64_t kPipelineChunks = 64;  // of trees and chains: enough that filling the pipe is a small part
+constexpr double kFewestChunks = 64, kMostChunks = 4096;  // of trees and chains
+constexpr double kMostPasses = 8e6;                       // chunks times ranks that are played: about a minute
 
 // Link ids: what kind of link, and which.
 constexpr std::uint64_t kWire = 0, kNicOut = std::uint64_t{1} << 60, kNicIn = std::uint64_t{2} << 60, kLeafUp = std::uint64_t{3} << 60, kLeafDown = std::uint64_t{4} << 60;
@@ -20,31 +23,34 @@ struct Wire {
     Bytes chunkBytes = 1;
 };
 
+/// A pipeline of `hops` stages through which `bytes` pass in chunks: T = hops·(α + c/B) + (C − 1)·c/B. The closed form
+/// T = latency + bytes/B counts a chunk's time per stage as part of the hop's latency, so chunks are cut fine enough to fit
+/// into it and α is what remains.
+Wire pipeline(double hops, double bytes, const CollectiveCost& cost) {
+    Wire wire;
+    const double transfer = std::max(cost.transferSeconds, 1e-15);
+    wire.bytesPerSecond = bytes / transfer;
+    const double hopSeconds = cost.latencySeconds / hops;
+    const double chunks = std::clamp(std::ceil(2 * transfer / std::max(hopSeconds, 1e-12)), kFewestChunks, kMostChunks);
+    wire.chunkBytes = std::max<Bytes>(1, static_cast<Bytes>(std::ceil(bytes / chunks)));
+    // Chunks are whole bytes, so the last one may be short of data; all are sent at full size.
+    const double sent = std::ceil(bytes / static_cast<double>(wire.chunkBytes)) * static_cast<double>(wire.chunkBytes);
+    const double chunkSeconds = static_cast<double>(wire.chunkBytes) / wire.bytesPerSecond;
+    const double fill = (hops - 1) * chunkSeconds + (sent - bytes) / wire.bytesPerSecond;
+    wire.latencySeconds = std::max(0.0, (cost.latencySeconds - fill) / hops);
+    return wire;
+}
+
 /// Solves the algorithm's own closed form T = latency + transfer for the wire that gives it.
 Wire wireOf(CollectiveOp op, const CollectiveCost& cost, const GroupShape& group, Bytes bytes) {
     const double n = static_cast<double>(group.ranks), size = static_cast<double>(bytes);
+    if (cost.algorithm == CollectiveAlgorithm::Tree)  // each tree carries half, up and down again
+        return pipeline(2 * static_cast<double>(doubleTreeDepth(group.ranks, group.ranksPerNode)), size / 2, cost);
+    if (op == CollectiveOp::Broadcast || op == CollectiveOp::Reduce) return pipeline(n - 1, size, cost);
     Wire wire;
-    double hops = 1, wireBytes = size;  // hops on the longest path; bytes that pass one wire in turn, pipeline filling included
-    if (cost.algorithm == CollectiveAlgorithm::Tree) {
-        const double depth = static_cast<double>(doubleTreeDepth(group.ranks, group.ranksPerNode));
-        wire.chunkBytes = std::max<Bytes>(1, (bytes + 2 * kPipelineChunks - 1) / (2 * kPipelineChunks));
-        const double chunks = std::ceil(size / 2 / static_cast<double>(wire.chunkBytes));
-        hops = 2 * depth;
-        wireBytes = (2 * depth + chunks - 1) * static_cast<double>(wire.chunkBytes);
-    } else if (op == CollectiveOp::AllReduce) {
-        hops = 2 * (n - 1);
-        wireBytes = hops * static_cast<double>((bytes + group.ranks - 1) / group.ranks);
-    } else if (op == CollectiveOp::AllGather || op == CollectiveOp::ReduceScatter) {
-        hops = n - 1;
-        wireBytes = hops * static_cast<double>((bytes + group.ranks - 1) / group.ranks);
-    } else {  // broadcast and reduce along the ring, in chunks
-        wire.chunkBytes = std::max<Bytes>(1, (bytes + kPipelineChunks - 1) / kPipelineChunks);
-        const double chunks = std::ceil(size / static_cast<double>(wire.chunkBytes));
-        hops = n - 1;
-        wireBytes = (hops + chunks - 1) * static_cast<double>(wire.chunkBytes);
-    }
+    const double hops = (op == CollectiveOp::AllReduce ? 2 : 1) * (n - 1);
     wire.latencySeconds = cost.latencySeconds / hops;
-    wire.bytesPerSecond = wireBytes / std::max(cost.transferSeconds, 1e-15);
+    wire.bytesPerSecond = hops * static_cast<double>((bytes + group.ranks - 1) / group.ranks) / std::max(cost.transferSeconds, 1e-15);
     return wire;
 }
 
@@ -99,6 +105,12 @@ Result<MessageCost> messageLevelCost(const Cluster& cluster, const GroupShape& g
     GroupShape shape = group;
     shape.ranksPerNode = ranksPerNode;
     const Wire wire = wireOf(op, result.cost, shape, bytes);
+    // Rings are folded and cost nothing; in a tree or a chain every rank passes every chunk on.
+    const double passes = static_cast<double>(group.ranks) * std::ceil(static_cast<double>(bytes) / static_cast<double>(wire.chunkBytes));
+    const bool chunked = result.cost.algorithm == CollectiveAlgorithm::Tree || op == CollectiveOp::Broadcast || op == CollectiveOp::Reduce;
+    if (chunked && passes > kMostPasses)
+        return badInput("collectives.level", fmt::format("{} of {} ranks is {} messages at the message level, more than {}; use the level closed, fewer ranks, or the algorithm ring",
+                                                         nameOf(op), formatCount(group.ranks), formatShortCount(passes), formatShortCount(kMostPasses)));
     MessageLevelOptions options;
     options.chunkBytes = wire.chunkBytes;
     TRY(const MessageLevelResult played, playCollectiveFolded(networkFor(cluster, shape, wire, ranksPerNode), op, result.cost.algorithm, bytes, options));

@@ -1,13 +1,11 @@
 #include "sim/player/critical_path.h"
 
 #include <algorithm>
-#include <limits>
-#include <map>
 
 namespace ringside {
 namespace {
 
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kNone = kNoTask;
 
 PathKind kindOf(const Task& task) {
     switch (task.kind) {
@@ -34,9 +32,10 @@ std::string_view nameOf(PathKind kind) {
 
 std::vector<PathSegment> criticalPath(const Schedule& schedule, const Prices&, const Timeline& timeline) {
     // Previous task on the same stream, per program.
-    std::vector<std::vector<TaskId>> previous(schedule.programs.size());
+    std::vector<std::vector<TaskId>> previous(schedule.programs.size()), previousCollective;
     for (std::size_t p = 0; p < schedule.programs.size(); ++p) {
         const RankProgram& program = schedule.programs[p];
+        previousCollective.push_back(previousOnCommunicator(schedule, program));
         std::vector<TaskId> last(program.streams.size(), kNone);
         previous[p].assign(program.tasks.size(), kNone);
         for (TaskId t = 0; t < program.tasks.size(); ++t) {
@@ -89,6 +88,7 @@ std::vector<PathSegment> criticalPath(const Schedule& schedule, const Prices&, c
         };
         for (const TaskId earlier : program.dependenciesOf(task)) consider(earlier);
         consider(previous[schedule.classes[c].program][t]);
+        consider(previousCollective[schedule.classes[c].program][t]);
         if (task.stream != kHostStream && mine[t].issued >= cursor && latest < cursor) {
             // The host was late. Its time since it last waited is host time; go on from that wait.
             TaskId sync = t;

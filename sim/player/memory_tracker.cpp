@@ -62,6 +62,7 @@ MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& option
 
     for (BufferId b = 0; b < program.buffers.size(); ++b)
         if (program.buffers[b].persistent) allocate(b, 0);
+    report.failedBeforeStep = report.outOfMemory;
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         bool changed = false;
         for (const BufferUse& use : program.usesOf(program.tasks[t])) {

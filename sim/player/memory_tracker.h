@@ -37,6 +37,7 @@ struct MemoryReport {
     TaskId peakTask = 0;
     BufferId largestAtPeak = 0;        ///< the largest transient buffer alive then
     bool outOfMemory = false;
+    bool failedBeforeStep = false;     ///< already what lives all the time (parameters, optimizer state, buckets) does not fit
     TaskId failedTask = 0;             ///< first task whose allocation does not fit
     BufferId failedBuffer = 0;
     std::vector<MemorySample> samples;

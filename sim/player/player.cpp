@@ -1,7 +1,6 @@
 #include "sim/player/player.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -12,7 +11,7 @@
 namespace ringside {
 namespace {
 
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kNone = kNoTask;
 enum class EventKind : std::uint32_t { TaskEnd, Arrive, CollectiveEnd };
 // At one instant work ends before work begins, so that a collective that ends as another starts does not slow anything twice.
 constexpr std::uint16_t kEndFirst = 0, kThenArrive = 1;
@@ -62,6 +61,7 @@ template <class Queue>
 class PlayerRun {
 public:
     PlayerRun(const Schedule& schedule, const Prices& prices) : schedule_(schedule), prices_(prices) {
+        for (const RankProgram& program : schedule.programs) previousCollective_.push_back(previousOnCommunicator(schedule, program));
         timeline_.classes.resize(schedule.classes.size());
         classes_.resize(schedule.classes.size());
         for (std::size_t c = 0; c < classes_.size(); ++c) {
@@ -142,7 +142,7 @@ private:
             const Task& task = tasks[t];
             TaskTimes& time = times[t];
             if (task.stream == kHostStream) {
-                const TaskId missing = firstUnfinished(state, task);
+                const TaskId missing = firstUnfinished(c, t);
                 if (missing != kNone) {
                     waitFor(state, missing, t);
                     state.hostBlocked = true;
@@ -168,9 +168,15 @@ private:
         }
     }
 
-    TaskId firstUnfinished(const ClassState& state, const Task& task) const {
+    TaskId firstUnfinished(std::uint32_t c, TaskId t) const {
+        const ClassState& state = classes_[c];
+        const Task& task = state.program->tasks[t];
         for (const TaskId earlier : state.program->dependenciesOf(task))
             if (!state.done[earlier]) return earlier;
+        if (task.kind == TaskKind::Collective) {
+            const TaskId before = previousCollective_[schedule_.classes[c].program][t];
+            if (before != kNoTask && !state.done[before]) return before;
+        }
         return kNone;
     }
 
@@ -185,7 +191,7 @@ private:
         if (stream.busy || stream.head == stream.queue.size()) return;
         const TaskId t = stream.queue[stream.head];
         const Task& task = state.program->tasks[t];
-        const TaskId missing = firstUnfinished(state, task);
+        const TaskId missing = firstUnfinished(c, t);
         if (missing != kNone) {
             waitFor(state, missing, t);
             return;
@@ -298,6 +304,7 @@ private:
 
     const Schedule& schedule_;
     const Prices& prices_;
+    std::vector<std::vector<TaskId>> previousCollective_;  // per program
     Queue queue_;
     Time now_;
     std::vector<ClassState> classes_;

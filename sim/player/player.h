@@ -4,6 +4,7 @@
 // Rules (docs/models/player.md):
 //  - The host thread issues tasks in program order; each costs it its launch time. It waits only at a HostSync.
 //  - A device stream runs its tasks in issue order, one at a time.
+//  - The collectives of a communicator run in issue order, whatever streams they are on.
 //  - A collective starts when every rank of its group has reached it; a rank that got there early occupies its
 //    multiprocessors while it waits, as NCCL's kernels do.
 //  - A kernel slows down while a collective runs on its device, and speeds up again when it ends.

@@ -48,7 +48,7 @@ std::string taskName(const Schedule& schedule, const RankProgram&, const Task& t
             const LayerType& type = schedule.workload->typeOf(static_cast<std::size_t>(task.layer));
             const Op& op = type.ops[static_cast<std::size_t>(task.op)];
             const std::string_view kernel = schedule.kernels[task.work].name;
-            return fmt::format("{}.{} {}{}{}", layerName(schedule, task.layer), op.name, nameOf(task.phase), kernel.empty() ? "" : ": ", kernel);
+            return fmt::format("{} {}.{}{}{}", nameOf(task.phase), layerName(schedule, task.layer), op.name, kernel.empty() ? "" : ": ", kernel);
         }
         case TaskRole::InputCopy: return "copy the batch to the device";
         case TaskRole::LossRead: return "wait for the loss";
@@ -107,6 +107,17 @@ DependencyGraph dependencyGraph(const RankProgram& program) {
         last = t;
     }
     return DependencyGraph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), program.tasks.size());
+}
+
+std::vector<TaskId> previousOnCommunicator(const Schedule& schedule, const RankProgram& program) {
+    std::vector<TaskId> previous(program.tasks.size(), kNoTask), last(schedule.axes.size(), kNoTask);
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        if (program.tasks[t].kind != TaskKind::Collective) continue;
+        TaskId& before = last[schedule.collectives[program.tasks[t].work].axis];
+        previous[t] = before;
+        before = t;
+    }
+    return previous;
 }
 
 Bytes bytesSentPerRank(const Schedule& schedule, const RankClass& rankClass) {

@@ -83,7 +83,7 @@ struct Schedule {
     std::vector<RankClass> classes;
 };
 
-/// "h.3.attn.c_attn backward", "all-reduce bucket 2", …
+/// "backward h.3.attn.c_attn: wgrad", "all_reduce bucket 2", …
 std::string taskName(const Schedule& schedule, const RankProgram& program, const Task& task);
 /// "h.3.attn.c_attn.weight gradient", "h.3 scores", …
 std::string bufferName(const Schedule& schedule, const Buffer& buffer);
@@ -91,6 +91,11 @@ std::string bufferName(const Schedule& schedule, const Buffer& buffer);
 /// Everything that orders the tasks of one program: stream order, host issue order and explicit dependencies.
 using DependencyGraph = boost::compressed_sparse_row_graph<boost::directedS>;
 DependencyGraph dependencyGraph(const RankProgram& program);
+
+constexpr TaskId kNoTask = 0xffffffffU;
+/// For every collective of the program, the one issued before it on the same communicator (kNoTask if there is none, or
+/// for other tasks). NCCL runs the collectives of a communicator in issue order, whatever streams they are on.
+std::vector<TaskId> previousOnCommunicator(const Schedule& schedule, const RankProgram& program);
 
 /// Bytes that a rank of `rankClass` sends in the step, by the ring's count.
 Bytes bytesSentPerRank(const Schedule& schedule, const RankClass& rankClass);

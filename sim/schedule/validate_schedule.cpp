@@ -1,8 +1,6 @@
 #include "sim/schedule/validate_schedule.h"
 
 #include <algorithm>
-#include <map>
-#include <optional>
 
 #include <boost/graph/topological_sort.hpp>
 #include <fmt/format.h>
@@ -138,11 +136,20 @@ private:
 };
 
 /// The collectives of each axis in issue order.
-std::map<std::uint32_t, std::vector<std::uint32_t>> collectiveOrder(const Schedule& schedule, const RankProgram& program) {
-    std::map<std::uint32_t, std::vector<std::uint32_t>> order;
+using CollectiveOrder = std::vector<std::vector<std::uint32_t>>;
+
+CollectiveOrder collectiveOrder(const Schedule& schedule, const RankProgram& program) {
+    CollectiveOrder order(schedule.axes.size());
     for (const Task& task : program.tasks)
         if (task.kind == TaskKind::Collective) order[schedule.collectives[task.work].axis].push_back(task.work);
     return order;
+}
+
+bool share(const RankSet& a, const RankSet& b) {
+    const RankSet &fewer = a.count < b.count ? a : b, &more = a.count < b.count ? b : a;
+    for (std::int64_t i = 0; i < fewer.count; ++i)
+        if (more.contains(fewer.at(i))) return true;
+    return false;
 }
 
 }  // namespace
@@ -154,31 +161,33 @@ Result<void> validateSchedule(const Schedule& schedule) {
         if (work.axis >= schedule.axes.size()) return badInput("schedule of " + schedule.strategy, "a collective names an axis that does not exist");
 
     std::int64_t ranks = 0;
-    for (const RankClass& rankClass : schedule.classes) {
+    for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
+        const RankClass& rankClass = schedule.classes[c];
         if (rankClass.program >= schedule.programs.size()) return badInput("schedule of " + schedule.strategy, "a rank class names a program that does not exist");
+        for (const std::int64_t rank : {rankClass.ranks.first, rankClass.ranks.at(rankClass.ranks.count - 1)})
+            if (rank < 0 || rank >= schedule.world)
+                return badInput("schedule of " + schedule.strategy, fmt::format("class {} holds rank {}, but the world has {}", c, rank, schedule.world));
         ranks += rankClass.ranks.count;
     }
     if (ranks != schedule.world)
         return badInput("schedule of " + schedule.strategy, fmt::format("its classes hold {} ranks, but the world has {}", ranks, schedule.world));
     for (std::size_t a = 0; a < schedule.classes.size(); ++a)
         for (std::size_t b = a + 1; b < schedule.classes.size(); ++b)
-            if (schedule.classes[b].ranks.contains(schedule.classes[a].ranks.first) || schedule.classes[a].ranks.contains(schedule.classes[b].ranks.first))
+            if (share(schedule.classes[a].ranks, schedule.classes[b].ranks))
                 return badInput("schedule of " + schedule.strategy, fmt::format("classes {} and {} share a rank", a, b));
 
     // Ranks of one communicator must issue the same collectives in the same order, or they would wait for each other forever.
-    for (std::size_t a = 0; a + 1 < schedule.classes.size(); ++a) {
-        const RankClass &one = schedule.classes[a], &other = schedule.classes[a + 1];
-        if (one.program == other.program) continue;
-        const auto first = collectiveOrder(schedule, schedule.programs[one.program]);
-        const auto second = collectiveOrder(schedule, schedule.programs[other.program]);
-        for (const auto& [axis, works] : first) {
-            if (!schedule.axes[axis].groupOf(one.ranks.first).contains(other.ranks.first)) continue;
-            const auto it = second.find(axis);
-            if (it == second.end() || it->second != works)
-                return badInput("schedule of " + schedule.strategy,
-                                fmt::format("ranks {} and {} issue different collectives on the axis '{}'", one.ranks.first, other.ranks.first, schedule.axes[axis].name));
+    std::vector<CollectiveOrder> orders;
+    for (const RankProgram& program : schedule.programs) orders.push_back(collectiveOrder(schedule, program));
+    for (std::size_t a = 0; a < schedule.classes.size(); ++a)
+        for (std::size_t b = a + 1; b < schedule.classes.size(); ++b) {
+            const RankClass &one = schedule.classes[a], &other = schedule.classes[b];
+            if (one.program == other.program) continue;
+            for (std::uint32_t axis = 0; axis < schedule.axes.size(); ++axis)
+                if (orders[one.program][axis] != orders[other.program][axis] && share(schedule.axes[axis].groupOf(one.ranks.first), other.ranks))
+                    return badInput("schedule of " + schedule.strategy,
+                                    fmt::format("ranks {} and {} issue different collectives on the axis '{}'", one.ranks.first, other.ranks.first, schedule.axes[axis].name));
         }
-    }
     return {};
 }
 

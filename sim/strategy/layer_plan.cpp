@@ -26,6 +26,11 @@ LayerPlan planLayer(const LayerType& type, Recompute recompute) {
             plan.lastRecomputed = o;
         }
         opPlan.saved = op.saves;
+        if (opPlan.recomputed)  // the checkpoint keeps what the core reads from outside, whether backward needs it or not
+            for (const int v : op.inputs) {
+                const int producer = plan.producer[static_cast<std::size_t>(v)];
+                if (producer < 0 || !plan.ops[static_cast<std::size_t>(producer)].recomputed) opPlan.saved.push_back(v);
+            }
         std::sort(opPlan.saved.begin(), opPlan.saved.end());
         opPlan.saved.erase(std::unique(opPlan.saved.begin(), opPlan.saved.end()), opPlan.saved.end());
         for (const int v : op.outputs) {

@@ -1,6 +1,7 @@
 // StepWriter: the parts that every strategy's step is made of: the input copy, forward, backward with gradients, the
 // optimizer, and the memory each of them holds. A strategy calls these and puts its own tasks between them.
 //
+// step_writer.cpp holds forward and backward, parameter_writer.cpp parameters, gradients and the optimizer.
 // The backward pass tells a GradientListener when a parameter's gradient is complete: that is where DDP fills buckets and
 // where the naive strategy reduces.
 #pragma once
@@ -91,6 +92,7 @@ private:
     void contributeGradient(std::size_t layer, int parameter);
     void opTask(std::size_t layer, int op, std::size_t kernel, std::uint32_t work, Phase phase);
     TaskId addTask(Task task);
+    void hostTask(TaskKind kind, Phase phase, TaskRole role);
 
     BufferId valueBuffer(std::size_t layer, int value);
     void hold(BufferId buffer) { ++references_[buffer]; }

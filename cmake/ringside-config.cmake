@@ -1,0 +1,6 @@
+include(CMakeFindDependencyMacro)
+find_dependency(fmt)
+find_dependency(nlohmann_json)
+find_dependency(tl-expected)
+find_dependency(Boost)
+include(${CMAKE_CURRENT_LIST_DIR}/ringside-targets.cmake)

@@ -1,0 +1,100 @@
+// Goldens: predictions with their timestamps, small enough to review. A change of any of them is a change of what users see.
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/scenarios.h"
+
+namespace ringside::testing {
+namespace {
+
+std::vector<std::string> linesOf(const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+}
+
+/// Lines that differ, with their numbers; enough to see what moved.
+std::string differences(const std::string& expected, const std::string& actual) {
+    const std::vector<std::string> a = linesOf(expected), b = linesOf(actual);
+    std::string out;
+    int shown = 0;
+    for (std::size_t i = 0; i < std::max(a.size(), b.size()) && shown < 40; ++i) {
+        const std::string left = i < a.size() ? a[i] : "(nothing)", right = i < b.size() ? b[i] : "(nothing)";
+        if (left == right) continue;
+        out += fmt::format("line {}\n  - {}\n  + {}\n", i + 1, left, right);
+        ++shown;
+    }
+    return out;
+}
+
+void compareWithGolden(const std::string& name, const std::string& actual) {
+    const std::string path = std::string(RINGSIDE_SOURCE_DIR) + "/tests/golden/" + name;
+    if (std::getenv("RINGSIDE_UPDATE_GOLDENS")) {
+        std::ofstream(path) << actual;
+        return;
+    }
+    std::ifstream in(path);
+    ASSERT_TRUE(in) << "tests/golden/" << name << " is missing; run with RINGSIDE_UPDATE_GOLDENS=1";
+    std::stringstream expected;
+    expected << in.rdbuf();
+    EXPECT_TRUE(expected.str() == actual) << "tests/golden/" << name << " differs:\n"
+                                          << differences(expected.str(), actual)
+                                          << "If the change is meant, run with RINGSIDE_UPDATE_GOLDENS=1 and add a line under \"Predictions changed\" in CHANGELOG.md.";
+}
+
+/// Every task of the first rank class. Microseconds with two digits: compilers agree on them.
+std::string timelineText(const std::string& title, const Prediction& p) {
+    const RankProgram& program = p.schedule->programs.front();
+    std::string out = fmt::format("# {}\n# stream | start µs | end µs | task\n", title);
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        const TaskTimes& times = p.timeline.classes.front()[t];
+        out += fmt::format("{:<8} | {:>8.2f} | {:>8.2f} | {}\n", program.streams[program.tasks[t].stream].name, times.start.microseconds(), times.end.microseconds(),
+                           taskName(*p.schedule, program, program.tasks[t]));
+    }
+    return out;
+}
+
+TEST(Golden, ADdpStepOfAPerceptronOnTwoA100) {
+    const Prediction p = predictionOf("{'model':'mlp','device':'a100-80gb-sxm','devices':2,'training':{'micro_batch':256,'optimizer':'sgd'},"
+                                      "'strategy':{'name':'ddp','bucket_mb':4}}");
+    compareWithGolden("ddp_mlp_2xa100.txt", timelineText("mlp, DDP with 4 MiB buckets, 2 × A100 80 GB SXM, SGD, micro-batch 256", p));
+}
+
+TEST(Golden, PredictionsOfTheCatalogue) {
+    struct Row {
+        const char *model, *hardware, *strategy, *training;
+    };
+    const Row rows[] = {
+        {"gpt2", "'device':'a100-80gb-sxm','devices':8", "ddp", "'micro_batch':8"},
+        {"gpt2-xl", "'device':'a100-80gb-sxm','devices':16,'devices_per_node':8", "ddp", "'micro_batch':4"},
+        {"gpt2-xl", "'device':'a100-80gb-sxm','devices':16,'devices_per_node':8", "naive", "'micro_batch':4"},
+        {"gpt2-xl", "'device':'h100-sxm','devices':16,'devices_per_node':8", "picotron", "'micro_batch':4,'precision':'bf16'"},
+        {"llama-3-8b", "'device':'h100-sxm','devices':1024,'devices_per_node':8", "ddp", "'micro_batch':1,'seq_len':4096,'precision':'bf16','optimizer':'adam-8bit','recompute':'full'"},
+        {"llama-3.2-1b", "'device':'h100-sxm','devices':8", "ddp", "'micro_batch':2,'seq_len':4096,'precision':'bf16','recompute':'selective'"},
+        {"bert-large", "'device':'v100-sxm','devices':32,'devices_per_node':8", "ddp", "'micro_batch':8,'seq_len':384"},
+        {"resnet-50", "'device':'v100-sxm','devices':8", "ddp", "'micro_batch':64,'optimizer':'momentum'"},
+        {"resnet-50", "'cluster':'mixed-a100-h100'", "ddp", "'micro_batch':64,'optimizer':'momentum','precision':'bf16-autocast'"},
+        {"vgg-16", "'device':'rtx-4090','devices':4", "ddp", "'micro_batch':32,'optimizer':'momentum'"},
+        {"gpt2", "'device':'l4','devices':4", "ddp", "'micro_batch':4,'grad_accum':4"},
+        {"mlp", "'device':'b200','devices':1", "single", "'micro_batch':64"},
+    };
+    std::string out = "# model | hardware | strategy | training: step ms, exposed ms, MFU %, peak allocated GiB, peak device GiB, verdict\n";
+    for (const Row& row : rows) {
+        const Prediction p = predictionOf(fmt::format("{{'model':'{}',{},'strategy':'{}','training':{{{}}}}}", row.model, row.hardware, row.strategy, row.training));
+        std::string hardware = row.hardware, training = row.training;
+        std::erase(hardware, '\'');
+        std::erase(training, '\'');
+        out += fmt::format("{} | {} | {} | {}\n    {:.2f} ms, exposed {:.2f} ms, MFU {:.1f} %, {:.2f} GiB, {:.2f} GiB, {}\n", row.model, hardware, row.strategy, training,
+                           p.stepSeconds * 1e3, p.breakdown.communicationExposed.seconds() * 1e3, p.mfu * 100, static_cast<double>(p.memory.peakAllocated) / static_cast<double>(kGiB),
+                           static_cast<double>(p.memory.peakDevice()) / static_cast<double>(kGiB), nameOf(p.verdict));
+    }
+    compareWithGolden("catalogue_predictions.txt", out);
+}
+
+}  // namespace
+}  // namespace ringside::testing
