@@ -16,24 +16,14 @@ bool OutputFlags::wantsColor() const {
     return (file.empty() || file == "-") && isatty(STDOUT_FILENO) != 0 && (noColor == nullptr || *noColor == '\0');
 }
 
-CLI::Validator notEmpty() {
-    return CLI::Validator([](std::string& value) { return value.empty() ? std::string("expected a value, found nothing") : std::string(); }, "");
-}
-
-void addOutputFlags(CLI::App& command, OutputFlags& flags, bool csv) {
-    command.add_flag("--json", flags.json, "print one JSON document")->group("Output");
-    command.add_option("--format", flags.format, csv ? "text, json or csv" : "text or json")
-        ->type_name("WORD")
-        ->check(csv ? CLI::IsMember({"text", "json", "csv"}) : CLI::IsMember({"text", "json"}))
-        ->group("Output");
-    command.add_option("-o,--output", flags.file, "write the answer to this file instead of standard output")
-        ->type_name("FILE")
-        ->check(notEmpty())
-        ->group("Output");
-    command.add_option("--color", flags.color, "auto, always or never")
-        ->type_name("WORD")
-        ->check(CLI::IsMember({"auto", "always", "never"}))
-        ->group("Output");
+void addOutputFlags(Command& command, OutputFlags& flags, bool csv) {
+    command.flag("--json", flags.json, "print one JSON document", "Output");
+    if (csv)
+        command.choice("--format", flags.format, "text, json or csv", {"text", "json", "csv"}, "Output");
+    else
+        command.choice("--format", flags.format, "text or json", {"text", "json"}, "Output");
+    command.option("-o,--output", flags.file, "write the answer to this file instead of standard output", "FILE", "Output");
+    command.choice("--color", flags.color, "auto, always or never", {"auto", "always", "never"}, "Output");
 }
 
 Result<void> writeOutput(const OutputFlags& flags, const std::string& text) {

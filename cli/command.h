@@ -1,14 +1,12 @@
 // What every command shares: how it is registered, where it writes, what it returns.
 //
-// One command per file in commands/. A command adds its flags to a CLI11 subcommand and gives a function that does the work
-// and returns a Result<int>: the exit code, or an error that main prints.
+// One command per file in commands/. A command adds its flags to the command line (command_line.h) and gives a function that
+// does the work and returns a Result<int>: the exit code, or an error that main prints.
 #pragma once
 
-#include <functional>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/command_line.h"
 #include "model/base/result.h"
 
 namespace ringside {
@@ -24,19 +22,16 @@ struct OutputFlags {
     bool wantsCsv() const { return !json && format == "csv"; }
     bool wantsColor() const;      ///< auto: a terminal, and NO_COLOR is not set
 };
-/// A check for options: an empty value ("--devices $UNSET") is a slip, not a default.
-CLI::Validator notEmpty();
-void addOutputFlags(CLI::App& command, OutputFlags& flags, bool csv = false);
+void addOutputFlags(Command& command, OutputFlags& flags, bool csv = false);
 /// Writes a result: to standard output, or beside the file and renamed over it. A reader that has gone away
 /// (`ringside … | head`) is an error without a message.
 Result<void> writeOutput(const OutputFlags& flags, const std::string& text);
 
-using Run = std::function<Result<int>()>;
-/// Each adds its subcommand and, when that is the one chosen, stores what to run.
-void addPredict(CLI::App& app, Run& run);
-void addMemory(CLI::App& app, Run& run);
-void addCollective(CLI::App& app, Run& run);
-void addCatalog(CLI::App& app, Run& run);
-void addCompletion(CLI::App& app, Run& run);
+/// Each adds its subcommand.
+void addPredict(CommandLine& line);
+void addMemory(CommandLine& line);
+void addCollective(CommandLine& line);
+void addCatalog(CommandLine& line);
+void addCompletion(CommandLine& line);
 
 }  // namespace ringside

@@ -177,13 +177,12 @@ Result<int> runCatalog(const CatalogFlags& flags) {
 
 }  // namespace
 
-void addCatalog(CLI::App& app, Run& run) {
+void addCatalog(CommandLine& line) {
     auto flags = std::make_shared<CatalogFlags>();
-    CLI::App* command = app.add_subcommand("catalog", "list models, devices, clusters, nodes, networks, strategies or profiles");
-    command->footer("Examples:\n  ringside catalog models\n  ringside catalog devices --json");
-    command->add_option("what", flags->what, "models, devices, clusters, nodes, networks, strategies or profiles")->type_name("LIST")->required();
-    addOutputFlags(*command, flags->output);
-    command->callback([flags, &run] { run = [flags] { return runCatalog(*flags); }; });
+    Command command = line.add("catalog", "list models, devices, clusters, nodes, networks, strategies or profiles", [flags] { return runCatalog(*flags); });
+    command.footer("Examples:\n  ringside catalog models\n  ringside catalog devices --json");
+    command.required("what", flags->what, "models, devices, clusters, nodes, networks, strategies or profiles");
+    addOutputFlags(command, flags->output);
 }
 
 }  // namespace ringside

@@ -143,25 +143,24 @@ Result<int> runCollective(const CollectiveFlags& flags) {
 
 }  // namespace
 
-void addCollective(CLI::App& app, Run& run) {
+void addCollective(CommandLine& line) {
     auto flags = std::make_shared<CollectiveFlags>();
-    CLI::App* command = app.add_subcommand("collective", "one collective over a range of sizes, as nccl-tests prints it");
-    command->footer(
+    Command command = line.add("collective", "one collective over a range of sizes, as nccl-tests prints it", [flags] { return runCollective(*flags); });
+    command.footer(
         "Examples:\n"
         "  ringside collective --op all_reduce --device h100-sxm --devices 8 --sizes 1M:1G\n"
         "  ringside collective --op all_gather --cluster dgx-a100-2 --sizes 25M,1G --level message --json\n"
         "Sizes are powers of 1024; all_gather and reduce_scatter count the whole buffer, as nccl-tests does.");
-    command->add_option("--op", flags->op, "all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all or send_recv")->type_name("WORD")->check(notEmpty())->group("Collective");
-    command->add_option("--sizes", flags->sizes, "FIRST:LAST doubling, or a list: 25M,1G (default: 1M:1G)")->type_name("SIZES")->check(notEmpty())->group("Collective");
-    command->add_option("--level", flags->level, "closed (formula) or message (every message over shared links)")->type_name("WORD")->check(notEmpty())->group("Collective");
-    command->add_option("--backend", flags->backend, "nccl or gloo")->type_name("WORD")->check(notEmpty())->group("Collective");
-    command->add_option("--nccl-version", flags->ncclVersion, "2.27 or 2.30")->type_name("X.Y")->check(notEmpty())->group("Collective");
-    command->add_option("--algorithm", flags->algorithm, "force one: ring, tree, nvls, …")->type_name("WORD")->check(notEmpty())->group("Collective");
-    command->add_option("--protocol", flags->protocol, "force one: LL, LL128, Simple")->type_name("WORD")->check(notEmpty())->group("Collective");
-    command->add_flag("--candidates", flags->candidates, "also show what the losing algorithms would take")->group("Collective");
-    flags->scenario.addTo(*command, false);
-    addOutputFlags(*command, flags->output, true);
-    command->callback([flags, &run] { run = [flags] { return runCollective(*flags); }; });
+    command.option("--op", flags->op, "all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all or send_recv", "WORD", "Collective");
+    command.option("--sizes", flags->sizes, "FIRST:LAST doubling, or a list: 25M,1G (default: 1M:1G)", "SIZES", "Collective");
+    command.option("--level", flags->level, "closed (formula) or message (every message over shared links)", "WORD", "Collective");
+    command.option("--backend", flags->backend, "nccl or gloo", "WORD", "Collective");
+    command.option("--nccl-version", flags->ncclVersion, "2.27 or 2.30", "X.Y", "Collective");
+    command.option("--algorithm", flags->algorithm, "force one: ring, tree, nvls, …", "WORD", "Collective");
+    command.option("--protocol", flags->protocol, "force one: LL, LL128, Simple", "WORD", "Collective");
+    command.flag("--candidates", flags->candidates, "also show what the losing algorithms would take", "Collective");
+    flags->scenario.addTo(command, false);
+    addOutputFlags(command, flags->output, true);
 }
 
 }  // namespace ringside

@@ -37,17 +37,16 @@ Result<int> runMemory(const MemoryFlags& flags) {
 
 }  // namespace
 
-void addMemory(CLI::App& app, Run& run) {
+void addMemory(CommandLine& line) {
     auto flags = std::make_shared<MemoryFlags>();
-    CLI::App* command = app.add_subcommand("memory", "device memory of a step by category, at its peak, and whether it fits");
-    command->footer(
+    Command command = line.add("memory", "device memory of a step by category, at its peak, and whether it fits", [flags] { return runMemory(*flags); });
+    command.footer(
         "Examples:\n"
         "  ringside memory --model llama-2-7b --device a100-80gb-sxm --devices 8 --precision bf16-master\n"
         "  ringside memory --model gpt2-xl --device rtx-4090 --micro-batch 1 --recompute full --optimizer adam-8bit\n"
         "Exit code 1: it does not fit.");
-    flags->scenario.addTo(*command);
-    addOutputFlags(*command, flags->output);
-    command->callback([flags, &run] { run = [flags] { return runMemory(*flags); }; });
+    flags->scenario.addTo(command);
+    addOutputFlags(command, flags->output);
 }
 
 }  // namespace ringside

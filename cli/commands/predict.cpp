@@ -43,20 +43,19 @@ Result<int> runPredict(const PredictFlags& flags) {
 
 }  // namespace
 
-void addPredict(CLI::App& app, Run& run) {
+void addPredict(CommandLine& line) {
     auto flags = std::make_shared<PredictFlags>();
-    CLI::App* command = app.add_subcommand("predict", "predict one training step: time, throughput, memory, and why");
-    command->footer(
+    Command command = line.add("predict", "predict one training step: time, throughput, memory, and why", [flags] { return runPredict(*flags); });
+    command.footer(
         "Examples:\n"
         "  ringside predict --model gpt2-xl --device a100-80gb-sxm --devices 16 --micro-batch 4\n"
         "  ringside predict scenario.json --bucket-mb 50 --json\n"
         "  ringside predict --model llama-3-8b --device h100-sxm --devices 8 --precision bf16 --recompute full --trace step.json\n"
         "Exit code 1: the answer is that it does not fit in memory.");
-    flags->scenario.addTo(*command);
-    command->add_option("--trace", flags->trace, "write the step as a Chrome trace (open it in Perfetto)")->type_name("FILE")->check(notEmpty())->group("Output");
-    command->add_flag("--timeline", flags->timeline, "draw the step in the terminal")->group("Output");
-    addOutputFlags(*command, flags->output);
-    command->callback([flags, &run] { run = [flags] { return runPredict(*flags); }; });
+    flags->scenario.addTo(command);
+    command.option("--trace", flags->trace, "write the step as a Chrome trace (open it in Perfetto)", "FILE", "Output");
+    command.flag("--timeline", flags->timeline, "draw the step in the terminal", "Output");
+    addOutputFlags(command, flags->output);
 }
 
 }  // namespace ringside

@@ -4,14 +4,14 @@
 
 namespace ringside {
 
-void ScenarioFlags::add(CLI::App& command, const std::string& flag, const std::string& key, const std::string& type, const std::string& help,
+void ScenarioFlags::add(Command& command, const std::string& flag, const std::string& key, const std::string& type, const std::string& help,
                         const std::string& group) {
     flags_.push_back(std::make_unique<Flag>(Flag{flag, key, {}}));
-    command.add_option(flag, flags_.back()->value, help)->type_name(type)->check(notEmpty())->group(group);
+    command.option(flag, flags_.back()->value, help, type, group);
 }
 
-void ScenarioFlags::addTo(CLI::App& command, bool withTraining) {
-    command.add_option("scenario", file_, "scenario file (JSON; '-' reads standard input); flags go over it")->type_name("FILE")->check(notEmpty());
+void ScenarioFlags::addTo(Command& command, bool withTraining) {
+    command.option("scenario", file_, "scenario file (JSON; '-' reads standard input); flags go over it", "FILE", "");
     if (withTraining) add(command, "--model", "model", "NAME", "model of the catalogue, or path to a Hugging Face config.json", "Scenario");
     add(command, "--device", "device", "NAME", "device of the catalogue", "Scenario");
     add(command, "--devices", "devices", "N", "devices in all (default: 1)", "Scenario");
@@ -31,14 +31,9 @@ void ScenarioFlags::addTo(CLI::App& command, bool withTraining) {
         add(command, "--recompute", "training.recompute", "WORD", "none, selective or full", "Training");
         add(command, "--bucket-mb", "strategy.bucket_mb", "X", "gradient bucket in MiB (default: 25, the first 1)", "Strategy");
         add(command, "--profile", "profile", "NAME", "profile of the catalogue, or path to a profile file", "Scenario");
-        command.add_flag("--first-step", firstStep_, "describe the first step instead of a steady one")->group("Strategy");
+        command.flag("--first-step", firstStep_, "describe the first step instead of a steady one", "Strategy");
     }
-    command.add_option("--set", assignments_, "any other key of the scenario: --set training.dropout=true (may be repeated)")
-        ->type_name("KEY=VALUE")
-        ->expected(1)
-        ->take_all()
-        ->allow_extra_args(false)
-        ->group("Scenario");
+    command.repeated("--set", assignments_, "any other key of the scenario: --set training.dropout=true (may be repeated)", "KEY=VALUE", "Scenario");
 }
 
 bool ScenarioFlags::given(const std::string& key) const {

@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/command_line.h"
 #include "sim/scenario.h"
 
 namespace ringside {
@@ -15,7 +14,7 @@ namespace ringside {
 class ScenarioFlags {
 public:
     /// `withTraining` false: only the cluster (for `collective`).
-    void addTo(CLI::App& command, bool withTraining = true);
+    void addTo(Command& command, bool withTraining = true);
     /// File and flags as one document. Errors name the file or the flag.
     Result<Json> document() const;
     Result<Scenario> resolve(const Catalogs& catalogs) const;
@@ -29,7 +28,7 @@ private:
         std::string value;
     };
     /// `type` is what the help shows for the value; a NAME stays a string even if it looks like a number.
-    void add(CLI::App& command, const std::string& flag, const std::string& key, const std::string& type, const std::string& help,
+    void add(Command& command, const std::string& flag, const std::string& key, const std::string& type, const std::string& help,
              const std::string& group);
     bool given(const std::string& key) const;
     /// A result names all three batches; when a flag changes one, the one that followed from the others goes.

@@ -1,5 +1,7 @@
 #include "sim/collective/message_network.h"
 
+#include "model/hardware/topology.h"
+
 #include <memory>
 #include <utility>
 

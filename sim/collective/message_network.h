@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "model/base/units.h"
-#include "model/hardware/topology.h"
 
 namespace ringside {
+
+class Topology;  // model/hardware/topology.h
 
 /// One message's way: the links it shares with others, and the time after its last byte left until it has arrived.
 struct MessageRoute {

@@ -58,6 +58,8 @@ std::string taskName(const Schedule& schedule, const RankProgram&, const Task& t
         case TaskRole::GradientCast: return parameter() + ": cast gradient";
         case TaskRole::BucketCompress: return fmt::format("compress bucket {}", task.part);
         case TaskRole::BucketDecompress: return fmt::format("decompress bucket {}", task.part);
+        case TaskRole::BucketZero: return fmt::format("zero bucket {}", task.part);
+        case TaskRole::BucketDivide: return fmt::format("divide bucket {} by world size", task.part);
         case TaskRole::BucketReduce: return fmt::format("{} bucket {}", nameOf(schedule.collectives[task.work].op), task.part);
         case TaskRole::GradientReduce: return fmt::format("{} {}", nameOf(schedule.collectives[task.work].op), parameter());
         case TaskRole::GradientDivide: return parameter() + ": divide gradient by world size";
@@ -91,22 +93,6 @@ std::string bufferName(const Schedule& schedule, const Buffer& buffer) {
         case BufferRole::Workspace: return "workspace";
     }
     return "?";
-}
-
-DependencyGraph dependencyGraph(const RankProgram& program) {
-    // Edges point from the earlier task to the later one.
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
-    std::vector<std::int64_t> lastOnStream(program.streams.size(), -1);
-    for (std::uint32_t t = 0; t < program.tasks.size(); ++t) {
-        const Task& task = program.tasks[t];
-        for (const TaskId earlier : program.dependenciesOf(task)) edges.emplace_back(earlier, t);
-        std::int64_t& last = lastOnStream[task.stream];
-        if (last >= 0) edges.emplace_back(static_cast<std::uint32_t>(last), t);
-        // The host issues a device task after its own earlier work.
-        if (task.stream != kHostStream && lastOnStream[kHostStream] >= 0) edges.emplace_back(static_cast<std::uint32_t>(lastOnStream[kHostStream]), t);
-        last = t;
-    }
-    return DependencyGraph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), program.tasks.size());
 }
 
 std::vector<TaskId> previousOnCommunicator(const Schedule& schedule, const RankProgram& program) {

@@ -10,8 +10,6 @@
 #include <string>
 #include <vector>
 
-#include <boost/graph/compressed_sparse_row_graph.hpp>
-
 #include "model/cost/collective_cost.h"
 #include "model/hardware/cluster.h"
 #include "model/workload/workload.h"
@@ -87,10 +85,6 @@ struct Schedule {
 std::string taskName(const Schedule& schedule, const RankProgram& program, const Task& task);
 /// "h.3.attn.c_attn.weight gradient", "h.3 scores", …
 std::string bufferName(const Schedule& schedule, const Buffer& buffer);
-
-/// Everything that orders the tasks of one program: stream order, host issue order and explicit dependencies.
-using DependencyGraph = boost::compressed_sparse_row_graph<boost::directedS>;
-DependencyGraph dependencyGraph(const RankProgram& program);
 
 constexpr TaskId kNoTask = 0xffffffffU;
 /// For every collective of the program, the one issued before it on the same communicator (kNoTask if there is none, or

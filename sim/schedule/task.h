@@ -41,6 +41,8 @@ enum class TaskRole : std::uint8_t {
     BucketCompress,      ///< part: bucket
     BucketDecompress,    ///< part: bucket
     BucketReduce,        ///< part: bucket
+    BucketZero,          ///< part: bucket
+    BucketDivide,        ///< part: bucket
     GradientReduce,      ///< part: parameter of the layer
     GradientDivide,      ///< likewise
     UnusedBitmap,

@@ -5,6 +5,8 @@
 #include <boost/graph/topological_sort.hpp>
 #include <fmt/format.h>
 
+#include "sim/schedule/dependency_graph.h"
+
 namespace ringside {
 namespace {
 

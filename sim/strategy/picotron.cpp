@@ -34,7 +34,7 @@ public:
 
     void zero(StepWriter& step) {
         for (std::size_t b = 0; b < buckets_.size(); ++b) {
-            step.memoryKernel(kComputeStream, Phase::Forward, TaskRole::BucketCopyOut, "zero main_grad", buckets_[b].elements * 4, 0, 0);
+            step.memoryKernel(kComputeStream, Phase::Forward, TaskRole::BucketZero, "zero", buckets_[b].elements * 4, -1, static_cast<std::uint16_t>(b));
             step.program().use(buckets_[b].buffer, UseKind::Write);
         }
     }
@@ -47,7 +47,7 @@ public:
         State& bucket = buckets_[bucketOf_[p]];
         if (--bucket.pending > 0) return;
         const auto part = static_cast<std::uint16_t>(bucketOf_[p]);
-        step.memoryKernel(kComputeStream, Phase::GradientSync, TaskRole::BucketCompress, "divide", bucket.elements * 8, -1, part);
+        step.memoryKernel(kComputeStream, Phase::GradientSync, TaskRole::BucketDivide, "divide", bucket.elements * 8, -1, part);
         step.program().use(bucket.buffer, UseKind::Write);
         const TaskId divided = step.program().last();
         bucket.done = step.collective(communication_, Phase::GradientSync, TaskRole::BucketReduce, CollectiveOp::AllReduce, DType::Fp32, bucket.elements, 0, -1, part);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "model/catalog/hardware_catalog.h"
+#include "model/hardware/topology.h"
 #include "sim/collective/message_level.h"
 
 namespace ringside {
