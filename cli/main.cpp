@@ -5,6 +5,7 @@
 #include <new>
 
 #include "cli/command.h"
+#include "model/base/heap.h"
 
 namespace {
 
@@ -31,6 +32,7 @@ int realMain(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     constexpr int kInternal = 70;
+    ringside::keepFreedMemory();
     std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is an exit code, not a signal
     try {
         return realMain(argc, argv);

@@ -125,6 +125,7 @@ Result<void> addMemory(Prediction& prediction, const Scenario& scenario, const P
         TRY(memory.capacityBytes, memoryCapacity(device));
         memory.expandableSegments = scenario.expandableSegments;
         memory.timeline = options.memoryTimeline;
+        memory.nameLargest = options.explain;
         MemoryReport report = trackMemory(prediction.schedule->programs[rankClass.program], memory);
         const auto room = [](const MemoryReport& r, Bytes capacity) { return capacity - r.peakDevice(); };
         if (first || room(report, memory.capacityBytes) < room(prediction.memory, prediction.capacityBytes)) {

@@ -40,7 +40,7 @@ MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& option
     Bytes peak = -1;
     const auto allocate = [&](BufferId b, TaskId t) {
         const Buffer& buffer = program.buffers[b];
-        const auto block = allocator.tryAllocate(buffer.bytes, kComputeStream);
+        const auto block = report.outOfMemory ? std::nullopt : allocator.tryAllocate(buffer.bytes, kComputeStream);
         if (block) {
             blocks[b] = *block;
         } else {
@@ -79,7 +79,7 @@ MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& option
     }
     report.peakAllocated = allocator.peakAllocated();
     report.peakReserved = allocator.peakReserved();
-    report.largestAtPeak = largestAlive(program, report.peakTask);
+    if (options.nameLargest) report.largestAtPeak = largestAlive(program, report.peakTask);
     return report;
 }
 

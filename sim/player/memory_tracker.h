@@ -21,6 +21,7 @@ struct MemoryOptions {
     Bytes capacityBytes = 0;
     bool expandableSegments = false;
     bool timeline = false;   ///< keep the samples
+    bool nameLargest = true; ///< find the largest tensor at the peak (one more pass)
 };
 
 struct MemorySample {

@@ -240,7 +240,7 @@ void StepWriter::backwardLayer(std::size_t layer, GradientListener* listener) {
         const std::size_t kernels = op.backward.size();
         // Without a kernel of its own (views, residual adds) the output's gradient simply becomes the inputs' gradient.
         const bool passesOn = kernels == 0 || op.gradientInPlace;
-        std::vector<BufferId> fresh;  // gradients that this op's first kernel allocates
+        fresh_.clear();
         const auto needsGradient = [&](int v) { return plan.differentiable[static_cast<std::size_t>(v)] && !(v == 0 && layer == 0); };
         BufferId outputGradient = kNone;
         for (const int v : op.outputs)
@@ -257,13 +257,13 @@ void StepWriter::backwardLayer(std::size_t layer, GradientListener* listener) {
                                               type.values[static_cast<std::size_t>(v)].dtype, false, false, static_cast<std::int32_t>(layer), v});
                     hold(slot);
                     writer_.use(slot, UseKind::Allocate);
-                    fresh.push_back(slot);
+                    fresh_.push_back(slot);
                 }
                 if (outputGradient != kNone) writer_.use(outputGradient, UseKind::Read);
                 for (const int v : opPlan.saved) writer_.use(valueBuffer(layer, v), UseKind::Read);
             }
             if (k + 1 == kernels)
-                for (const BufferId buffer : fresh) writer_.use(buffer, UseKind::Write);
+                for (const BufferId buffer : fresh_) writer_.use(buffer, UseKind::Write);
         }
         if (passesOn && outputGradient != kNone)
             for (const int v : op.inputs) {
@@ -296,7 +296,7 @@ void StepWriter::backwardLayer(std::size_t layer, GradientListener* listener) {
 }
 
 std::uint32_t StepWriter::internKernel(std::string_view name, Bytes bytes) {
-    const auto [it, isNew] = interned_.try_emplace({name, bytes}, static_cast<std::uint32_t>(schedule_.kernels.size()));
+    const auto [it, isNew] = interned_.try_emplace({bytes, name}, static_cast<std::uint32_t>(schedule_.kernels.size()));
     if (isNew) {
         KernelWork work;
         work.cls = KernelClass::Memory;

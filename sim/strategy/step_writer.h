@@ -111,8 +111,9 @@ private:
     std::vector<std::uint32_t> valueOffset_;          // per layer, into the next three
     std::vector<BufferId> values_, gradients_;        // current buffer of each value / value gradient, or kNone
     std::vector<int> references_;                     // per buffer
-    std::map<std::pair<std::string_view, Bytes>, std::uint32_t> interned_;
+    std::map<std::pair<Bytes, std::string_view>, std::uint32_t> interned_;
     std::vector<TaskId> pendingWaits_;
+    std::vector<BufferId> fresh_;                     // gradients that the current op's first kernel allocates
     BufferId inputBuffer_ = 0;
     TaskId lastCompute_ = 0;
     std::uint16_t microStep_ = 0;

@@ -1,6 +1,7 @@
 // Whole predictions: names resolved once, then workload, schedule, prices, play, memory and breakdown for each.
 #include <benchmark/benchmark.h>
 
+#include "model/base/heap.h"
 #include "sim/prediction.h"
 
 namespace {
@@ -19,6 +20,7 @@ Scenario scenarioOf(const char* text) {
 }
 
 void predictRepeatedly(benchmark::State& state, const char* text) {
+    keepFreedMemory();  // as the program does
     const Scenario scenario = scenarioOf(text);
     PredictOptions options;
     options.sensitivity = false;
