@@ -262,6 +262,12 @@ ComputeCost anyCost() {
     return costOf(devices[*rc::gen::inRange<std::size_t>(0, std::size(devices))]);
 }
 
+TEST(ComputeCostLaws, ALongerSequenceThatStartsOneMoreBlockIsNotFaster) {
+    // 376 tokens are three blocks of 128, 392 are four: one more multiprocessor works, but on a block that is mostly padding.
+    const ComputeCost cost = costOf(a100());
+    EXPECT_GE(cost.seconds(attention(KernelClass::AttentionForward, 1, 392, 64, false)), cost.seconds(attention(KernelClass::AttentionForward, 1, 376, 64, false)));
+}
+
 TEST(ComputeCostLaws, MoreWorkIsNeverFaster) {
     EXPECT_TRUE(rc::check("growing any one dimension never shortens a kernel", [] {
         const ComputeCost cost = anyCost();
