@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/player/fold_ranks.h"
 #include "sim/player/timeline_trace.h"
 
 namespace ringside {
@@ -13,16 +14,27 @@ namespace {
 constexpr double kTightAbove = 0.92;    // of the capacity: fragmentation and other processes may take the rest
 constexpr double kP90 = 1.2815515655;   // standard normal quantile
 constexpr double kMostKernels = 2e7;    // of one rank's step: some gigabytes of tasks
+constexpr double kMostTasks = 5e7;      // of all unfolded ranks, likewise
+
+/// The part of [begin, end) that a repeated micro-step adds, beyond what is on the timeline.
+double repeatedSeconds(const Schedule& schedule, const Timeline& timeline, Time begin, Time end) {
+    if (schedule.steady.times <= 1) return 0;
+    const Time from = std::max(begin, timeline.steadyBegin), to = std::min(end, timeline.steadyBegin + timeline.steadyPeriod);
+    return from < to ? (to - from).seconds() * static_cast<double>(schedule.steady.times - 1) : 0;
+}
+double secondsOf(const Schedule& schedule, const Timeline& timeline, const PathSegment& segment) {
+    return (segment.end - segment.begin).seconds() + repeatedSeconds(schedule, timeline, segment.begin, segment.end);
+}
 
 /// Where on the path the time went, in terms of the profile's figures that priced it.
 struct PathShares {
     double gemm = 0, attention = 0, memory = 0, communication = 0, host = 0;
 };
 
-PathShares sharesOf(const Schedule& schedule, const std::vector<PathSegment>& path, double step) {
+PathShares sharesOf(const Schedule& schedule, const Timeline& timeline, const std::vector<PathSegment>& path) {
     PathShares shares;
     for (const PathSegment& segment : path) {
-        const double share = (segment.end - segment.begin).seconds() / step;
+        const double share = secondsOf(schedule, timeline, segment) / timeline.stepTime.seconds();
         const Task& task = schedule.programs[schedule.classes[segment.rankClass].program].tasks[segment.task];
         if (segment.kind == PathKind::Host) shares.host += share;
         else if (segment.kind == PathKind::Communication) shares.communication += share;
@@ -90,6 +102,64 @@ void addRestsOn(Prediction& prediction, const Scenario& scenario) {
         add("launch", profile.launchUs, " µs per kernel");
         if (scenario.cluster.deviceCount() > 1) add("collective bandwidth", profile.collectiveBandwidth, " × NCCL's model");
     }
+}
+
+/// The breakdown of the whole step: of what is on the timeline, and of the repeated micro-step as often as it is left out.
+Breakdown wholeBreakdown(const Schedule& schedule, const Timeline& timeline, const Trace& trace, std::int64_t rank) {
+    const std::int64_t more = schedule.steady.times - 1;
+    const Time onTimeline = timeline.stepTime - Time::fromPicoseconds(timeline.steadyPeriod.picoseconds() * more);
+    Breakdown sum = breakdownOf(trace, rank, onTimeline);
+    if (more <= 0) return sum;
+    const Breakdown once = breakdownOf(trace, rank, timeline.steadyBegin, timeline.steadyBegin + timeline.steadyPeriod);
+    for (Time Breakdown::*part : {&Breakdown::step, &Breakdown::compute, &Breakdown::optimizer, &Breakdown::communicationHidden, &Breakdown::communicationExposed,
+                                  &Breakdown::host, &Breakdown::idle, &Breakdown::copyExposed})
+        sum.*part += Time::fromPicoseconds((once.*part).picoseconds() * more);
+    return sum;
+}
+
+/// Stragglers get classes of their own; where every rank differs, all of them do.
+Result<Schedule> perturbed(Schedule schedule, const Perturbation& perturbation) {
+    const auto simple = [&] {
+        return std::all_of(schedule.axes.begin(), schedule.axes.end(), [&](const CommAxis& axis) { return axis.size == 1 || axis.size == schedule.world; });
+    };
+    if (!perturbation.isRandom() && perturbation.stragglers.empty()) return schedule;
+    double tasks = 0;
+    for (const RankClass& rankClass : schedule.classes) tasks += static_cast<double>(schedule.programs[rankClass.program].tasks.size()) * static_cast<double>(rankClass.ranks.count);
+    if (perturbation.isRandom() || !simple()) {
+        if (tasks > kMostTasks)
+            return badInput("perturbation", fmt::format("needs every rank of its own: {} tasks, more than {}; use fewer devices, layers or micro-steps", formatShortCount(tasks),
+                                                        formatShortCount(kMostTasks)));
+        schedule = unfoldRanks(schedule);
+    } else {
+        for (const Straggler& straggler : perturbation.stragglers) schedule = isolateRank(schedule, straggler.rank);
+    }
+    for (const Straggler& straggler : perturbation.stragglers)
+        for (RankClass& rankClass : schedule.classes)
+            if (rankClass.ranks.contains(straggler.rank)) {
+                rankClass.computeSlowdown *= straggler.compute;
+                rankClass.linkSlowdown = std::max(rankClass.linkSlowdown, straggler.link);
+            }
+    return schedule;
+}
+
+StepDistribution distributionOf(std::vector<double> seconds, double undisturbed) {
+    StepDistribution d;
+    d.seconds = seconds;
+    d.undisturbed = undisturbed;
+    std::sort(seconds.begin(), seconds.end());
+    const auto quantile = [&](double q) {  // linear between the neighbours, as numpy's default
+        const double at = q * static_cast<double>(seconds.size() - 1);
+        const auto below = static_cast<std::size_t>(at);
+        const std::size_t above = std::min(below + 1, seconds.size() - 1);
+        return seconds[below] + (at - static_cast<double>(below)) * (seconds[above] - seconds[below]);
+    };
+    for (const double s : seconds) d.mean += s / static_cast<double>(seconds.size());
+    d.p50 = quantile(0.5);
+    d.p90 = quantile(0.9);
+    d.p99 = quantile(0.99);
+    d.least = seconds.front();
+    d.most = seconds.back();
+    return d;
 }
 
 Result<Timeline> playWith(const Scenario& scenario, const Schedule& schedule, const PricingOptions& pricing) {
@@ -187,28 +257,45 @@ std::string_view nameOf(MemoryVerdict verdict) {
     return "?";
 }
 
-Result<Schedule> writeSchedule(const Scenario& scenario) {
+Result<Schedule> writeSchedule(const Scenario& scenario, int mostMicroSteps) {
     TRY(Workload workload, buildWorkload(scenario.model, scenario.training));
     double kernels = 0;
     for (std::size_t l = 0; l < workload.layers.size(); ++l)
         for (const Op& op : workload.typeOf(l).ops) kernels += static_cast<double>(op.forward.size() + op.backward.size());
-    kernels *= static_cast<double>(scenario.training.gradAccum);
+    if (mostMicroSteps == 0) kernels *= static_cast<double>(scenario.training.gradAccum);
     if (kernels > kMostKernels)
         return badInput("training.grad_accum", fmt::format("the step has {} kernels per rank, more than {}; use fewer micro-steps or fewer layers",
                                                            formatShortCount(kernels), formatShortCount(kMostKernels)));
     TRY(const auto strategy, strategyByName(scenario.parallel.strategy));
-    return strategy->write({std::make_shared<const Workload>(std::move(workload)), scenario.cluster, scenario.training, scenario.parallel, scenario.step});
+    return strategy->write({std::make_shared<const Workload>(std::move(workload)), scenario.model, scenario.cluster, scenario.training, scenario.parallel, scenario.step, mostMicroSteps});
 }
 
 Result<Prediction> predict(const Scenario& scenario, const PredictOptions& options) {
     Prediction prediction;
-    TRY(Schedule schedule, writeSchedule(scenario));
-    prediction.schedule = std::make_shared<const Schedule>(std::move(schedule));
+    const Perturbation& perturbation = scenario.perturbation;
+    // Micro-steps that are alike are played once, if they do settle down; where they do not, more of them are written.
+    for (const int mostMicroSteps : {4, 8, 16, 0}) {
+        if (perturbation.isRandom() && mostMicroSteps != 0) continue;
+        TRY(Schedule schedule, writeSchedule(scenario, mostMicroSteps));
+        TRY(schedule, perturbed(std::move(schedule), perturbation));
+        TRY(prediction.prices, priceSchedule(schedule, scenario.cluster, scenario.profiles, scenario.training.precision.math, scenario.pricing));
+        TRY(prediction.timeline, play(schedule, prediction.prices));
+        prediction.schedule = std::make_shared<const Schedule>(std::move(schedule));
+        if (prediction.timeline.steadyConverged) break;
+    }
     const Schedule& played = *prediction.schedule;
-    TRY(prediction.prices, priceSchedule(played, scenario.cluster, scenario.profiles, scenario.training.precision.math, scenario.pricing));
-    TRY(prediction.timeline, play(played, prediction.prices));
+    if (perturbation.isRandom()) {
+        const double undisturbed = prediction.timeline.stepTime.seconds();
+        std::vector<double> seconds;
+        for (std::int64_t i = 0; i < perturbation.samples; ++i) {
+            TRY(Timeline drawn, play(played, prediction.prices, {&perturbation, static_cast<std::uint64_t>(i)}));
+            seconds.push_back(drawn.stepTime.seconds());
+            if (i == 0) prediction.timeline = std::move(drawn);  // the one that is shown
+        }
+        prediction.distribution = distributionOf(std::move(seconds), undisturbed);
+    }
 
-    prediction.stepSeconds = prediction.timeline.stepTime.seconds();
+    prediction.stepSeconds = prediction.distribution ? prediction.distribution->mean : prediction.timeline.stepTime.seconds();
     const Workload& workload = *played.workload;
     prediction.parameters = parameterCount(workload);
     prediction.samplesPerSecond = static_cast<double>(scenario.globalBatch()) / prediction.stepSeconds;
@@ -216,16 +303,20 @@ Result<Prediction> predict(const Scenario& scenario, const PredictOptions& optio
     addUtilisation(prediction, scenario);
 
     std::size_t last = 0;
+    Time latest;
     for (std::size_t c = 0; c < played.classes.size(); ++c)
         for (const TaskTimes& times : prediction.timeline.classes[c])
-            if (times.end == prediction.timeline.stepTime) last = c;
-    prediction.breakdown = breakdownOf(traceOf(played, prediction.prices, prediction.timeline, TraceDetail::Bare), played.classes[last].ranks.first, prediction.timeline.stepTime);
+            if (times.end > latest) {
+                latest = times.end;
+                last = c;
+            }
+    prediction.breakdown = wholeBreakdown(played, prediction.timeline, traceOf(played, prediction.prices, prediction.timeline, TraceDetail::Bare), played.classes[last].ranks.first);
     prediction.bytesSentPerRank = bytesSentPerRank(played, played.classes[last]);
 
-    const std::vector<PathSegment> path = criticalPath(played, prediction.prices, prediction.timeline);
-    for (const PathSegment& segment : path) prediction.pathSeconds[segment.kind] += (segment.end - segment.begin).seconds();
+    const std::vector<PathSegment> path = criticalPath(played, prediction.timeline);
+    for (const PathSegment& segment : path) prediction.pathSeconds[segment.kind] += secondsOf(played, prediction.timeline, segment);
     const Profile& profile = scenario.profiles[played.classes[last].nodeGroup];
-    const double sigma = relativeSpread(sharesOf(played, path, prediction.stepSeconds), profile, scenario.training.precision.math);
+    const double sigma = relativeSpread(sharesOf(played, prediction.timeline, path), profile, scenario.training.precision.math);
     prediction.p10Seconds = prediction.stepSeconds * std::exp(-kP90 * sigma);
     prediction.p90Seconds = prediction.stepSeconds * std::exp(kP90 * sigma);
 
@@ -235,7 +326,7 @@ Result<Prediction> predict(const Scenario& scenario, const PredictOptions& optio
         for (const PathSegment& segment : path) {
             PathItem& item = items[groupName(played, segment)];
             item.kind = segment.kind;
-            item.seconds += (segment.end - segment.begin).seconds();
+            item.seconds += secondsOf(played, prediction.timeline, segment);
         }
         for (auto& [name, item] : items) {
             item.name = name;

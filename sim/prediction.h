@@ -39,8 +39,15 @@ struct RestsOn {
     std::string figure, value, provenance, source;
 };
 
+/// The step times of many drawn steps (Perturbation::samples).
+struct StepDistribution {
+    std::vector<double> seconds;  ///< as drawn
+    double mean = 0, p50 = 0, p90 = 0, p99 = 0, least = 0, most = 0;
+    double undisturbed = 0;       ///< the step without jitter and pauses
+};
+
 struct Prediction {
-    double stepSeconds = 0, p10Seconds = 0, p90Seconds = 0;
+    double stepSeconds = 0, p10Seconds = 0, p90Seconds = 0;  ///< with a distribution: its mean; the band is the model's
     double samplesPerSecond = 0, tokensPerSecond = 0;  ///< tokens: 0 for models without
     double mfu = 0, hfu = 0;
     Breakdown breakdown;  ///< of the rank that ends last
@@ -53,6 +60,7 @@ struct Prediction {
     std::map<PathKind, double> pathSeconds;   ///< by kind; sums to the step
     std::vector<Sensitivity> sensitivity;     ///< empty unless asked for
     std::vector<RestsOn> restsOn;
+    std::optional<StepDistribution> distribution;  ///< where the scenario draws steps
     std::vector<std::string> warnings;
 
     // What it was made from, for traces and tables.
@@ -70,8 +78,8 @@ struct PredictOptions {
 /// Writes the Schedule, prices it, plays it. A pure function of its arguments.
 Result<Prediction> predict(const Scenario& scenario, const PredictOptions& options = {});
 
-/// The Schedule of a scenario, validated nowhere: tests do that.
-Result<Schedule> writeSchedule(const Scenario& scenario);
+/// The Schedule of a scenario, validated nowhere: tests do that. `mostMicroSteps` as in StrategyInput.
+Result<Schedule> writeSchedule(const Scenario& scenario, int mostMicroSteps = 0);
 
 /// The document that `--json` prints.
 Json toJson(const Scenario& scenario, const Prediction& prediction);

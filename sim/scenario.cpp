@@ -1,11 +1,13 @@
 #include "sim/scenario.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include "model/base/names.h"
 #include "model/catalog/profile_catalog.h"
+#include "model/training/parallel_knobs.h"
 #include "model/workload/hf_config.h"
 
 namespace ringside {
@@ -18,21 +20,29 @@ constexpr std::int64_t kMaxGradAccum = 4096;
 
 const std::vector<std::string>& scenarioKeys() {
     static const std::vector<std::string> keys = {"format", "version", "comment", "model", "device", "devices", "devices_per_node", "node", "network",
-                                                  "cluster", "training", "strategy", "profile", "collectives", "memory", "step"};
+                                                  "cluster", "training", "strategy", "profile", "collectives", "memory", "perturbation", "step"};
     return keys;
 }
 const std::vector<std::string>& trainingKeys() {
     static const std::vector<std::string> keys = {"micro_batch", "global_batch", "seq_len", "grad_accum", "precision", "optimizer", "recompute",
-                                                  "attention", "dropout", "gradient_clipping", "read_loss_each_step"};
+                                                  "attention", "dropout", "gradient_clipping", "read_loss_each_step", "rank_batches", "batch_split",
+                                                  "input_ms_per_sample", "input_workers"};
     return keys;
 }
 const std::vector<std::string>& collectiveKeys() {
     static const std::vector<std::string> keys = {"backend", "nccl_version", "algorithm", "protocol", "level", "network_reduces"};
     return keys;
 }
+const std::vector<std::string>& perturbationKeys() {
+    static const std::vector<std::string> keys = {"jitter", "pause_probability", "pause_ms", "pause_tail", "seed", "samples", "stragglers"};
+    return keys;
+}
 const std::vector<std::string>& strategyKeys() {
-    static const std::vector<std::string> keys = {"name", "bucket_mb", "gradient_as_bucket_view", "find_unused_parameters", "static_graph", "comm_hook", "no_sync",
-                                                  "broadcast_buffers"};
+    static const std::vector<std::string> keys = [] {
+        std::vector<std::string> all = parallelKnobKeys();
+        all.insert(all.begin(), "name");
+        return all;
+    }();
     return keys;
 }
 
@@ -82,6 +92,7 @@ public:
         TRY_VOID(readProfiles());
         TRY_VOID(readCollectives());
         TRY_VOID(readMemory());
+        TRY_VOID(readPerturbation());
         TRY(const std::string step, root_.stringOr("step", "steady"));
         if (step != "steady" && step != "first") return root_.find("step")->error(fmt::format("expected \"steady\" or \"first\", found \"{}\"", step));
         scenario_.step = step == "first" ? StepKind::First : StepKind::Steady;
@@ -202,19 +213,7 @@ private:
                                         knobs.empty() ? "" : fmt::format(" (it takes: {})", fmt::join(knobs, ", "))));
             parallel.given.insert(entry.key());
         }
-        if (const auto bucket = given->find("bucket_mb")) {
-            TRY(parallel.bucketMb, bucket->asNumber(1e-3, 1e6));
-        }
-        TRY(parallel.gradientAsBucketView, given->boolOr("gradient_as_bucket_view", false));
-        TRY(parallel.findUnusedParameters, given->boolOr("find_unused_parameters", false));
-        TRY(parallel.staticGraph, given->boolOr("static_graph", false));
-        TRY(parallel.noSync, given->boolOr("no_sync", true));
-        TRY(parallel.broadcastBuffers, given->boolOr("broadcast_buffers", true));
-        TRY(const std::string hook, given->stringOr("comm_hook", "none"));
-        if (hook == "none") parallel.commHook = CommHook::None;
-        else if (hook == "fp16") parallel.commHook = CommHook::Fp16;
-        else if (hook == "bf16") parallel.commHook = CommHook::Bf16;
-        else return given->find("comm_hook")->error(unknownName("communication hook", hook, {"none", "fp16", "bf16"}));
+        for (const std::string& key : parallel.given) TRY_VOID(readParallelKnob(parallel, key, *given->find(key)));
         return {};
     }
 
@@ -228,13 +227,18 @@ private:
         training.seqLen = effectiveSeqLen(scenario_.model, training);
         if (training.seqLen == 0 && given.has("seq_len"))
             return given.find("seq_len")->error(fmt::format("{} does not read text and has no sequence length; leave it out", scenario_.model.name));
+        TRY(scenario_.mesh, meshOf(scenario_.parallel, scenario_.cluster.deviceCount()));
         TRY_VOID(readBatch(given));
+        TRY_VOID(readUnequalBatches(given));
+        TRY(training.inputMsPerSample, given.numberOr("input_ms_per_sample", 0, 0, 1e6));
+        TRY(training.inputWorkers, given.intOr("input_workers", 4, 1, 4096));
 
         const Device& device = scenario_.cluster.nodes.front().kind.device;
         const bool hasBf16 = device.peakDenseTflops.count(DType::Bf16) > 0;
         const bool hasFp16 = device.peakDenseTflops.count(DType::Fp16) > 0;
         TRY(const std::string precision, given.stringOr("precision", hasBf16 || !hasFp16 ? "bf16-autocast" : "fp16-autocast"));
         TRY(training.precision, located(precisionByName(precision), given.find("precision").value_or(given)));
+        TRY_VOID(applyParamDtype(given));
         TRY(const std::string optimizer, given.stringOr("optimizer", "adamw"));
         TRY(training.optimizer, located(optimizerByName(optimizer), given.find("optimizer").value_or(given)));
         TRY(const std::string recompute, given.stringOr("recompute", "none"));
@@ -247,10 +251,83 @@ private:
         return {};
     }
 
+    /// FSDP's MixedPrecision(param_dtype): parameters are computed with in that type and kept in fp32.
+    Result<void> applyParamDtype(const JsonCursor& given) {
+        const auto dtype = scenario_.parallel.paramDtype;
+        if (!dtype) return {};
+        Precision& precision = scenario_.training.precision;
+        if (*dtype == precision.parameter && !precision.autocast) return {};
+        if (given.has("precision"))
+            return given.find("precision")->error(fmt::format("'{}' does not go with param_dtype {}; leave one of them out", precision.name, nameOf(*dtype)));
+        if (*dtype == DType::Fp32) {
+            TRY(precision, precisionByName("fp32"));
+        } else {
+            TRY(precision, precisionByName("bf16-master"));
+            precision.parameter = precision.math = precision.activation = *dtype;
+            precision.lossScaling = *dtype == DType::Fp16;
+        }
+        return {};
+    }
+
+    /// Batches that differ between data-parallel ranks: a list, or in proportion to what each kind of device can do.
+    Result<void> readUnequalBatches(const JsonCursor& given) {
+        TrainingConfig& training = scenario_.training;
+        const std::int64_t ranks = scenario_.mesh.dp;
+        TRY(const std::string split, given.stringOr("batch_split", "equal"));
+        if (const auto list = given.find("rank_batches")) {
+            if (given.has("batch_split") && split != "equal") return list->error("says each rank's batch; leave out batch_split");
+            TRY(const std::vector<JsonCursor> items, list->items());
+            if (static_cast<std::int64_t>(items.size()) != ranks)
+                return list->error(fmt::format("has {} entries; expected one for each of the {} data-parallel ranks", items.size(), ranks));
+            for (const JsonCursor& item : items) {
+                TRY(const std::int64_t batch, item.asInt(1, kMaxBatch));
+                training.rankBatches.push_back(batch);
+            }
+        } else if (split == "balanced") {
+            TRY_VOID(balanceBatches(*given.find("batch_split")));
+        } else if (split != "equal") {
+            return given.find("batch_split")->error(unknownName("split", split, {"equal", "balanced"}));
+        }
+        if (!training.rankBatches.empty()) {
+            training.microBatch = training.rankBatches.front();
+            if (std::all_of(training.rankBatches.begin(), training.rankBatches.end(), [&](std::int64_t b) { return b == training.microBatch; })) training.rankBatches.clear();
+        }
+        return {};
+    }
+
+    /// Keeps the sum, and shares it out by the peak rate of each rank's device; remainders go to the ranks that lack most.
+    Result<void> balanceBatches(const JsonCursor& given) {
+        TrainingConfig& training = scenario_.training;
+        const DeviceMesh& mesh = scenario_.mesh;
+        const DType math = DType::Bf16;
+        std::vector<double> rate;
+        double sum = 0;
+        for (std::int64_t d = 0; d < mesh.dp; ++d) {
+            const Device& device = scenario_.cluster.nodes[scenario_.cluster.groupOf(d * mesh.tp * mesh.cp)].kind.device;
+            auto peak = device.peakDenseTflops.find(math);
+            if (peak == device.peakDenseTflops.end()) peak = device.peakDenseTflops.find(DType::Fp16);
+            if (peak == device.peakDenseTflops.end()) return given.error(fmt::format("the rate of {} is not known, so batches cannot be balanced; give rank_batches", device.name));
+            rate.push_back(peak->second);
+            sum += peak->second;
+        }
+        const std::int64_t total = training.microBatch * mesh.dp;
+        std::vector<std::pair<double, std::size_t>> lacking;
+        std::int64_t given_ = 0;
+        for (std::size_t d = 0; d < rate.size(); ++d) {
+            const double share = static_cast<double>(total) * rate[d] / sum;
+            training.rankBatches.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(share)));
+            given_ += training.rankBatches.back();
+            lacking.emplace_back(share - static_cast<double>(training.rankBatches.back()), d);
+        }
+        std::stable_sort(lacking.begin(), lacking.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+        for (std::size_t i = 0; given_ < total; ++given_, ++i) ++training.rankBatches[lacking[i % lacking.size()].second];
+        return {};
+    }
+
     /// micro_batch × grad_accum × devices = global_batch: any two of the three settle the third.
     Result<void> readBatch(const JsonCursor& given) {
         TrainingConfig& training = scenario_.training;
-        const std::int64_t devices = scenario_.cluster.deviceCount();
+        const std::int64_t devices = scenario_.mesh.dp;  // ranks with a batch of their own
         TRY(training.microBatch, given.intOr("micro_batch", 1, 1, kMaxBatch));
         TRY(training.gradAccum, given.intOr("grad_accum", 1, 1, kMaxGradAccum));
         const auto global = given.find("global_batch");
@@ -348,6 +425,34 @@ private:
         return {};
     }
 
+    Result<void> readPerturbation() {
+        const auto given = root_.find("perturbation");
+        if (!given) return {};
+        TRY_VOID(given->keys(perturbationKeys()));
+        Perturbation& p = scenario_.perturbation;
+        TRY(p.jitter, given->numberOr("jitter", 0, 0, 1));
+        TRY(p.pauseProbability, given->numberOr("pause_probability", 0, 0, 1));
+        TRY(p.pauseMs, given->numberOr("pause_ms", 10, 1e-3, 1e6));
+        TRY(p.pauseTail, given->numberOr("pause_tail", 1.5, 0.5, 100));
+        TRY(const std::int64_t seed, given->intOr("seed", 1, 0, std::int64_t{1} << 53));
+        p.seed = static_cast<std::uint64_t>(seed);
+        TRY(p.samples, given->intOr("samples", p.isRandom() ? 10 : 1, 1, 100'000));
+        if (!p.isRandom() && p.samples > 1) return given->find("samples")->error("nothing is random: give jitter or pause_probability, or leave this out");
+        if (const auto list = given->find("stragglers")) {
+            TRY(const std::vector<JsonCursor> items, list->items());
+            for (const JsonCursor& item : items) {
+                TRY_VOID(item.keys({"rank", "compute", "link"}));
+                Straggler straggler;
+                TRY(const JsonCursor rank, item.at("rank"));
+                TRY(straggler.rank, rank.asInt(0, scenario_.cluster.deviceCount() - 1));
+                TRY(straggler.compute, item.numberOr("compute", 1, 0.01, 1e4));
+                TRY(straggler.link, item.numberOr("link", 1, 1, 1e6));
+                p.stragglers.push_back(straggler);
+            }
+        }
+        return {};
+    }
+
     JsonCursor root_;
     const Catalogs& catalogs_;
     Scenario scenario_;
@@ -359,6 +464,12 @@ Result<Catalogs> Catalogs::builtin() {
     TRY(ModelCatalog models, ModelCatalog::builtin());
     TRY(HardwareCatalog hardware, HardwareCatalog::builtin());
     return Catalogs{std::move(models), std::move(hardware)};
+}
+
+std::int64_t Scenario::globalBatch() const {
+    std::int64_t samples = training.microBatch * mesh.dp;
+    if (!training.rankBatches.empty()) samples = std::accumulate(training.rankBatches.begin(), training.rankBatches.end(), std::int64_t{0});
+    return samples * training.gradAccum;
 }
 
 Result<Scenario> resolveScenario(const Json& document, const std::string& source, const Catalogs& catalogs) {
@@ -378,26 +489,23 @@ Json toJson(const Scenario& scenario) {
     t["grad_accum"] = training.gradAccum;
     t["global_batch"] = scenario.globalBatch();
     if (training.seqLen > 0) t["seq_len"] = training.seqLen;
-    t["precision"] = training.precision.name;
+    if (!parallel.paramDtype) t["precision"] = training.precision.name;
     t["optimizer"] = nameOf(training.optimizer);
     t["recompute"] = nameOf(training.recompute);
     t["attention"] = nameOf(training.attention);
     t["dropout"] = training.dropout;
     t["gradient_clipping"] = training.gradientClipping;
     t["read_loss_each_step"] = training.readLossEachStep;
+    if (!training.rankBatches.empty()) t["rank_batches"] = training.rankBatches;
+    if (training.inputMsPerSample > 0) {
+        t["input_ms_per_sample"] = training.inputMsPerSample;
+        t["input_workers"] = training.inputWorkers;
+    }
     Json& s = json["strategy"];
     s["name"] = parallel.strategy;
     const auto strategy = strategyByName(parallel.strategy);
     if (strategy)
-        for (const Knob& knob : (*strategy)->knobs()) {
-            if (knob.key == "bucket_mb") s[knob.key] = parallel.bucketMb ? Json(*parallel.bucketMb) : Json(nullptr);
-            if (knob.key == "gradient_as_bucket_view") s[knob.key] = parallel.gradientAsBucketView;
-            if (knob.key == "find_unused_parameters") s[knob.key] = parallel.findUnusedParameters;
-            if (knob.key == "static_graph") s[knob.key] = parallel.staticGraph;
-            if (knob.key == "no_sync") s[knob.key] = parallel.noSync;
-            if (knob.key == "broadcast_buffers") s[knob.key] = parallel.broadcastBuffers;
-            if (knob.key == "comm_hook") s[knob.key] = parallel.commHook == CommHook::None ? "none" : parallel.commHook == CommHook::Fp16 ? "fp16" : "bf16";
-        }
+        for (const Knob& knob : (*strategy)->knobs()) s[knob.key] = parallelKnob(parallel, knob.key);
     if (!scenario.profileAsGiven.is_null()) json["profile"] = scenario.profileAsGiven;
     Json& c = json["collectives"];
     c["backend"] = nameOf(scenario.pricing.backend);
@@ -408,6 +516,18 @@ Json toJson(const Scenario& scenario) {
     c["level"] = scenario.pricing.level == CollectiveLevel::Message ? "message" : "closed";
     c["network_reduces"] = nccl.networkReduces;
     json["memory"]["expandable_segments"] = scenario.expandableSegments;
+    const Perturbation& perturbation = scenario.perturbation;
+    if (perturbation != Perturbation{}) {
+        Json& p = json["perturbation"];
+        p["jitter"] = perturbation.jitter;
+        p["pause_probability"] = perturbation.pauseProbability;
+        p["pause_ms"] = perturbation.pauseMs;
+        p["pause_tail"] = perturbation.pauseTail;
+        p["seed"] = perturbation.seed;
+        p["samples"] = perturbation.samples;
+        for (const Straggler& straggler : perturbation.stragglers)
+            p["stragglers"].push_back({{"rank", straggler.rank}, {"compute", straggler.compute}, {"link", straggler.link}});
+    }
     json["step"] = scenario.step == StepKind::First ? "first" : "steady";
     return json;
 }
@@ -426,11 +546,13 @@ Result<void> setScenarioKey(Json& document, const std::string& assignment) {
         if (has(trainingKeys())) key = "training." + key;
         else if (has(strategyKeys())) key = "strategy." + key;
         else if (has(collectiveKeys())) key = "collectives." + key;
+        else if (has(perturbationKeys())) key = "perturbation." + key;
         else {
             std::vector<std::string> all = scenarioKeys();
             all.insert(all.end(), trainingKeys().begin(), trainingKeys().end());
             all.insert(all.end(), strategyKeys().begin(), strategyKeys().end());
             all.insert(all.end(), collectiveKeys().begin(), collectiveKeys().end());
+            all.insert(all.end(), perturbationKeys().begin(), perturbationKeys().end());
             return badInput("--set", unknownName("key", key, all, "docs/reference/scenario.md lists the keys"));
         }
     }

@@ -13,7 +13,9 @@
 #include "model/cost/profile.h"
 #include "model/training/parallel_config.h"
 #include "model/training/training_config.h"
+#include "sim/player/perturbation.h"
 #include "sim/player/prices.h"
+#include "sim/strategy/device_mesh.h"
 #include "sim/strategy/strategy.h"
 
 namespace ringside {
@@ -33,7 +35,9 @@ struct Scenario {
     std::vector<Profile> profiles;  ///< one per Cluster::nodes
     TrainingConfig training;
     ParallelConfig parallel;
+    DeviceMesh mesh;
     PricingOptions pricing;
+    Perturbation perturbation;
     StepKind step = StepKind::Steady;
     bool expandableSegments = false;
 
@@ -41,7 +45,8 @@ struct Scenario {
     Json profileAsGiven;  ///< null, name, path or object
     std::vector<std::string> warnings;
 
-    std::int64_t globalBatch() const { return training.microBatch * training.gradAccum * cluster.deviceCount(); }
+    /// Samples per optimizer step, over all ranks.
+    std::int64_t globalBatch() const;
 };
 
 /// `source` names the document in errors. Every key is checked; unknown ones are refused with the nearest.

@@ -92,6 +92,8 @@ Profile datasheetProfile(const Device& device) {
     p.collectiveLaunchUs = assumed(20.0, 0.40, "ProcessGroupNCCL: work object, events, stream waits and the launch");
     p.hostStepUs = assumed(500.0, 0.50, "data loader hand-over, zero_grad, optimizer wrapper, logging");
     p.copyEfficiency = assumed(0.85, 0.08, "pinned copies of megabytes");
+    p.hostMemoryGbPerS = assumed(250, 0.30, "two sockets of eight DDR4-3200 channels, 60 % of 410 GB/s");
+    p.storageGbPerS = assumed(12, 0.40, "a few NVMe drives behind one driver; DeepSpeed reports 5 to 25 GB/s per node");
     p.contextBytes = assumed(0.6 * static_cast<double>(kGiB), 0.30, "CUDA context, cuBLAS and cuDNN handles and workspaces");
     p.ncclBytes = assumed(1.0 * static_cast<double>(kGiB), 0.40, "buffers of one or two communicators; grows with channels and peers");
     p.collectiveBandwidth = assumed(1.0, 0.10, "NCCL's own tuning model");

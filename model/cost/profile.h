@@ -52,6 +52,8 @@ struct Profile {
     Figure collectiveLaunchUs;              ///< host time to issue one collective
     Figure hostStepUs;                      ///< host time per step outside launches (Python, zero_grad, hooks)
     Figure copyEfficiency;                  ///< fraction of the PCIe rate of a pinned copy
+    Figure hostMemoryGbPerS;                ///< memory bandwidth of a node's host, which its devices share
+    Figure storageGbPerS;                   ///< rate of a node's local storage (NVMe), likewise
     Figure contextBytes;                    ///< device memory of the driver's context and the libraries
     Figure ncclBytes;                       ///< device memory of communicators
     Figure collectiveBandwidth;             ///< multiplies the bandwidth term of the collective model (1: as NCCL's model)

@@ -30,6 +30,8 @@ inline constexpr std::array kProfileFields{
     ProfileField{"collective_launch_us", &Profile::collectiveLaunchUs, 0, kMaxProfileUs},
     ProfileField{"host_step_us", &Profile::hostStepUs, 0, kMaxProfileUs},
     ProfileField{"copy_efficiency", &Profile::copyEfficiency, 0.001, kMaxEfficiency},
+    ProfileField{"host_memory_gb_per_s", &Profile::hostMemoryGbPerS, 0.01, 1e6},
+    ProfileField{"storage_gb_per_s", &Profile::storageGbPerS, 0.001, 1e5},
     ProfileField{"context_bytes", &Profile::contextBytes, 0, kMaxProfileBytes},
     ProfileField{"nccl_bytes", &Profile::ncclBytes, 0, kMaxProfileBytes},
     ProfileField{"collective_bandwidth_factor", &Profile::collectiveBandwidth, 0.001, 1000},

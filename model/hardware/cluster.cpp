@@ -147,6 +147,17 @@ std::int64_t Cluster::nodeOf(std::int64_t rank) const {
     return 0;
 }
 
+bool sharesRank(const RankSet& a, const RankSet& b) {
+    const std::int64_t begin = std::max(a.first, b.first), end = std::min(a.at(a.count - 1), b.at(b.count - 1));
+    if (begin > end) return false;
+    const RankSet &coarse = a.stride >= b.stride ? a : b, &fine = a.stride >= b.stride ? b : a;
+    const std::int64_t from = coarse.first + (std::max<std::int64_t>(0, begin - coarse.first) + coarse.stride - 1) / coarse.stride * coarse.stride;
+    if (coarse.stride % fine.stride == 0) return from <= end && (from - fine.first) % fine.stride == 0;
+    for (std::int64_t rank = from; rank <= end; rank += coarse.stride)
+        if (fine.contains(rank)) return true;
+    return false;
+}
+
 GroupShape groupShape(const Cluster& cluster, const RankSet& ranks) {
     CHECK(ranks.first >= 0 && ranks.stride >= 1 && ranks.count >= 1);
     GroupShape shape{.ranks = ranks.count, .nodes = 0, .ranksPerNode = 0, .groupsSharingNics = 1, .nodeKind = 0};

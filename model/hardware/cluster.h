@@ -114,6 +114,9 @@ struct RankSet {
     bool operator==(const RankSet&) const = default;
 };
 
+/// Whether some rank is in both. O(1) where the strides divide each other, else O(the smaller count).
+bool sharesRank(const RankSet& a, const RankSet& b);
+
 /// What a collective's cost depends on: the shape of its group on the cluster.
 struct GroupShape {
     std::int64_t ranks = 1;

@@ -1,30 +1,97 @@
-// ParallelConfig: how training is spread over devices: the strategy's name and its knobs.
+// ParallelConfig: how training is spread over devices: the strategy's name, the axes of the device mesh and the knobs.
 //
 // One struct for all strategies keeps a scenario comparable; which knobs a strategy takes is its own business
-// (Strategy::knobs), and giving one that it does not take is an error, not silence.
+// (Strategy::knobs), and giving one that it does not take is an error, not silence. parallel_knobs.h reads and writes them
+// by key; what an empty optional stands for is the strategy's default, which its knobs() states.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
+
+#include "model/base/dtype.h"
 
 namespace ringside {
 
-/// DDP communication hooks that shrink gradients on the wire.
-enum class CommHook : std::uint8_t { None, Fp16, Bf16 };
-
 struct ParallelConfig {
     std::string strategy = "ddp";
-    std::optional<double> bucketMb;     ///< MiB; empty: the framework's default (DDP: 25 with a first bucket of 1)
+
+    // The mesh: data parallel is what the other axes leave.
+    std::int64_t tp = 1, pp = 1, cp = 1, ep = 1;
+    bool sequenceParallel = false;              ///< with tp: norms and residuals on 1/tp of the tokens
+    std::string tensorStyle = "megatron";       ///< megatron, picotron
+    std::string pipelineSchedule = "1f1b";      ///< gpipe, 1f1b, interleaved
+    std::int64_t virtualStages = 2;             ///< interleaved: model chunks per rank
+    std::string contextKind = "ring";           ///< ring, ulysses
+    bool contextBalanced = true;                ///< ring: zig-zag order, so that causal work is even
+
+    // DDP and its relatives.
+    std::optional<double> bucketMb;             ///< MiB
     bool gradientAsBucketView = false;
     bool findUnusedParameters = false;
     bool staticGraph = false;
-    CommHook commHook = CommHook::None;
-    bool noSync = true;                 ///< with gradient accumulation: reduce only in the last micro-step
-    bool broadcastBuffers = true;       ///< DDP sends rank 0's buffers (batch-norm statistics) in each forward
+    std::string commHook = "none";              ///< none, fp16, bf16, powersgd
+    std::int64_t powerSgdRank = 1;
+    bool noSync = true;                         ///< with gradient accumulation: reduce only in the last micro-step
+    bool broadcastBuffers = true;               ///< rank 0's buffers (batch-norm statistics) travel in each forward
+    bool join = false;                          ///< DDP's join context for uneven inputs
+    std::int64_t exhaustedRanks = 0;            ///< with join: ranks that have run out of inputs and only shadow collectives
+    bool asyncGradients = false;                ///< apply the previous step's averaged gradients while this step's travel
 
-    std::set<std::string> given;        ///< knobs named in the scenario, by key
+    // Local steps.
+    std::optional<std::int64_t> period;         ///< local optimizer steps between two averagings
+    std::int64_t localGroup = 0;                ///< post-local SGD: gradients are still averaged in groups of this size; 0: not at all
+    bool asyncAveraging = false;                ///< easgd: each worker talks to the centre by itself
+
+    // Parameter servers.
+    std::optional<std::int64_t> servers;        ///< dedicated server nodes
+    std::int64_t staleness = 3;                 ///< ssp: clocks a worker may run ahead
+    bool pushPullOverlap = true;                ///< layers are pushed while backward goes on
+
+    // DeepSpeed ZeRO; sizes in elements, as DeepSpeed counts.
+    double reduceBucketElements = 5e8;
+    std::optional<bool> overlapComm;            ///< DeepSpeed: only stage 3 by default
+    bool reduceScatter = true;
+    bool multiRankBucketAllReduce = true;
+    bool contiguousGradients = true;
+    double prefetchBucketElements = 5e7;
+    double maxLiveParameters = 1e9;
+    double maxReuseDistance = 1e9;
+    double paramPersistenceThreshold = 1e5;
+    std::string offloadOptimizer = "none";      ///< none, cpu, nvme
+    std::string offloadParam = "none";          ///< none, cpu, nvme
+    bool quantizedWeights = false;              ///< ZeRO++ qwZ
+    std::int64_t hpzPartitionSize = 1;          ///< ZeRO++ hpZ; 1: off
+    bool quantizedGradients = false;            ///< ZeRO++ qgZ
+    bool parametersAsBucketView = false;        ///< ZeroRedundancyOptimizer: one broadcast per rank instead of per tensor
+
+    // Megatron.
+    std::optional<double> bucketElements;
+    bool distributedOptimizer = true;
+    bool overlapGradReduce = false;
+    bool overlapParamGather = false;
+    bool gradReduceInFp32 = false;
+    std::int64_t optimizerInstances = 1;
+    bool padBuckets = false;
+
+    // FSDP.
+    std::string shardingStrategy = "full_shard";  ///< full_shard, shard_grad_op, hybrid_shard, hybrid_shard_zero2, no_shard
+    std::int64_t shardGroup = 0;                ///< hybrid: ranks that hold one copy; 0: a node
+    std::string wrap = "block";                 ///< block, size, none; or the layers of wrapLayers
+    std::vector<std::string> wrapLayers;        ///< names of layers, each a unit of its own
+    double minWrapElements = 1e8;               ///< wrap by size
+    std::string backwardPrefetch = "pre";       ///< pre, post, none
+    std::int64_t forwardPrefetch = 0;           ///< units gathered ahead explicitly
+    bool limitAllGathers = true;
+    bool useOrigParams = true;
+    std::optional<std::int64_t> reshardAfterForward;  ///< 0: no, 1: yes, k: keep shards over k ranks
+    std::optional<DType> paramDtype, reduceDtype, bufferDtype;
+    bool keepLowPrecisionGrads = false;
+    bool cpuOffload = false;
+
+    std::set<std::string> given;                ///< knobs named in the scenario, by key
 };
 
 }  // namespace ringside

@@ -70,6 +70,10 @@ struct TrainingConfig {
     bool gradientClipping = false; ///< clip by global norm before the optimizer step
     bool readLossEachStep = true;  ///< the training loop reads the loss (`loss.item()`), so the host waits for the device once a step
 
+    std::vector<std::int64_t> rankBatches;  ///< unequal shards: micro-batch of each data-parallel rank; empty: all alike
+    double inputMsPerSample = 0;   ///< time of one loader process for a sample; 0: the input is always there
+    std::int64_t inputWorkers = 4; ///< loader processes per rank
+
     bool operator==(const TrainingConfig&) const = default;
 };
 

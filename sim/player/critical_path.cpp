@@ -7,6 +7,28 @@ namespace {
 
 constexpr std::uint32_t kNone = kNoTask;
 
+/// The collectives of a program by axis, in issue order.
+struct CollectiveIndex {
+    std::vector<std::uint32_t> sequenceOf;   // per task
+    std::vector<std::vector<TaskId>> tasks;  // per axis
+};
+
+std::vector<CollectiveIndex> indexCollectives(const Schedule& schedule) {
+    std::vector<CollectiveIndex> all;
+    for (const RankProgram& program : schedule.programs) {
+        CollectiveIndex& index = all.emplace_back();
+        index.sequenceOf.assign(program.tasks.size(), 0);
+        index.tasks.resize(schedule.axes.size());
+        for (TaskId t = 0; t < program.tasks.size(); ++t) {
+            if (program.tasks[t].kind != TaskKind::Collective) continue;
+            std::vector<TaskId>& onAxis = index.tasks[schedule.collectives[program.tasks[t].work].axis];
+            index.sequenceOf[t] = static_cast<std::uint32_t>(onAxis.size());
+            onAxis.push_back(t);
+        }
+    }
+    return all;
+}
+
 PathKind kindOf(const Task& task) {
     switch (task.kind) {
         case TaskKind::Collective: return PathKind::Communication;
@@ -30,7 +52,8 @@ std::string_view nameOf(PathKind kind) {
     return "?";
 }
 
-std::vector<PathSegment> criticalPath(const Schedule& schedule, const Prices&, const Timeline& timeline) {
+std::vector<PathSegment> criticalPath(const Schedule& schedule, const Timeline& timeline) {
+    const std::vector<CollectiveIndex> index = indexCollectives(schedule);
     // Previous task on the same stream, per program.
     std::vector<std::vector<TaskId>> previous(schedule.programs.size()), previousCollective;
     for (std::size_t p = 0; p < schedule.programs.size(); ++p) {
@@ -58,24 +81,30 @@ std::vector<PathSegment> criticalPath(const Schedule& schedule, const Prices&, c
     std::vector<PathSegment> path;
     Time cursor = end;  // everything after it is explained
     while (cursor > Time()) {
-        const RankProgram& program = schedule.programs[schedule.classes[c].program];
-        const Task& task = program.tasks[t];
+        const Task& task = schedule.programs[schedule.classes[c].program].tasks[t];
         const TaskTimes& times = timeline.classes[c][t];
         Time begin = std::min(times.start, cursor);
         if (task.kind == TaskKind::Collective) {
             // It began when the last rank got there: the path goes on in that rank.
+            const std::uint32_t axis = schedule.collectives[task.work].axis, sequence = index[schedule.classes[c].program].sequenceOf[t];
+            const RankSet group = schedule.axes[axis].groupOf(schedule.classes[c].ranks.first);
+            const std::uint32_t here = c;
             for (std::uint32_t k = 0; k < timeline.classes.size(); ++k) {
-                if (k == c || schedule.classes[k].program != schedule.classes[c].program) continue;
-                const TaskTimes& peer = timeline.classes[k][t];
-                if (peer.end == times.end && peer.start > timeline.classes[c][t].start && peer.start > begin) {
+                const std::vector<TaskId>& theirs = index[schedule.classes[k].program].tasks[axis];
+                if (k == here || sequence >= theirs.size()) continue;
+                const TaskId twin = theirs[sequence];
+                const TaskTimes& peer = timeline.classes[k][twin];
+                if (peer.end == times.end && peer.start > begin && sharesRank(group, schedule.classes[k].ranks)) {
                     begin = peer.start;
                     c = k;
+                    t = twin;
                 }
             }
         }
         if (task.kind == TaskKind::HostSync) begin = cursor;  // waiting is not work: what it waited for is
         if (begin < cursor) path.push_back({kindOf(task), c, t, begin, cursor});
         cursor = begin;
+        const RankProgram& program = schedule.programs[schedule.classes[c].program];
         // What made it begin then: a dependency, the task before it on its stream, or the host that issued it.
         const std::vector<TaskTimes>& mine = timeline.classes[c];
         TaskId cause = kNone;
@@ -86,10 +115,10 @@ std::vector<PathSegment> criticalPath(const Schedule& schedule, const Prices&, c
                 cause = candidate;
             }
         };
-        for (const TaskId earlier : program.dependenciesOf(task)) consider(earlier);
+        for (const TaskId earlier : program.dependenciesOf(program.tasks[t])) consider(earlier);
         consider(previous[schedule.classes[c].program][t]);
         consider(previousCollective[schedule.classes[c].program][t]);
-        if (task.stream != kHostStream && mine[t].issued >= cursor && latest < cursor) {
+        if (program.tasks[t].stream != kHostStream && mine[t].issued >= cursor && latest < cursor) {
             // The host was late. Its time since it last waited is host time; go on from that wait.
             TaskId sync = t;
             while (sync > 0 && program.tasks[sync].kind != TaskKind::HostSync) --sync;

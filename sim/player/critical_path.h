@@ -20,6 +20,6 @@ struct PathSegment {
 };
 
 /// Segments in time order; they cover [0, stepTime) without gaps. O(tasks).
-std::vector<PathSegment> criticalPath(const Schedule& schedule, const Prices& prices, const Timeline& timeline);
+std::vector<PathSegment> criticalPath(const Schedule& schedule, const Timeline& timeline);
 
 }  // namespace ringside

@@ -27,7 +27,7 @@ BufferId largestAlive(const RankProgram& program, TaskId peakTask) {
 
 }  // namespace
 
-MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& options) {
+MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& options, const std::vector<TaskTimes>* times) {
     MemoryReport report;
     report.outside = options.contextBytes + options.ncclBytes;
     const Bytes room = options.capacityBytes > 0 ? std::max<Bytes>(0, options.capacityBytes - report.outside) : CachingAllocator::kUnlimited;
@@ -37,10 +37,20 @@ MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& option
     CategoryBytes live{};
     live[static_cast<std::size_t>(MemoryCategory::Context)] = options.contextBytes;
     live[static_cast<std::size_t>(MemoryCategory::Nccl)] = options.ncclBytes;
-    Bytes peak = -1;
+    Bytes peak = -1, hostLive = 0;
+    std::vector<std::pair<Time, BufferId>> deferred;  // until when, which
+    const auto giveBack = [&](BufferId b) {
+        live[static_cast<std::size_t>(program.buffers[b].category)] -= allocator.sizeOf(blocks[b]);
+        allocator.free(blocks[b]);
+    };
     const auto allocate = [&](BufferId b, TaskId t) {
         const Buffer& buffer = program.buffers[b];
-        const auto block = report.outOfMemory ? std::nullopt : allocator.tryAllocate(buffer.bytes, kComputeStream);
+        if (buffer.onHost) {
+            hostLive += buffer.bytes;
+            report.hostBytes = std::max(report.hostBytes, hostLive);
+            return;
+        }
+        const auto block = report.outOfMemory ? std::nullopt : allocator.tryAllocate(buffer.bytes, buffer.stream);
         if (block) {
             blocks[b] = *block;
         } else {
@@ -50,7 +60,7 @@ MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& option
                 report.failedTask = t;
                 report.failedBuffer = b;
             }
-            blocks[b] = allocator.allocate(buffer.bytes, kComputeStream);
+            blocks[b] = allocator.allocate(buffer.bytes, buffer.stream);
         }
         live[static_cast<std::size_t>(buffer.category)] += allocator.sizeOf(blocks[b]);
         if (allocator.allocated() > peak) {
@@ -66,12 +76,20 @@ MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& option
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         bool changed = false;
         for (const BufferUse& use : program.usesOf(program.tasks[t])) {
+            const Buffer& buffer = program.buffers[use.buffer];
             if (use.kind == UseKind::Allocate) {
+                if (!deferred.empty())
+                    std::erase_if(deferred, [&](const auto& waiting) {
+                        if (waiting.first > (*times)[t].issued) return false;
+                        giveBack(waiting.second);
+                        return true;
+                    });
                 allocate(use.buffer, t);
                 changed = true;
             } else if (use.kind == UseKind::Free) {
-                live[static_cast<std::size_t>(program.buffers[use.buffer].category)] -= allocator.sizeOf(blocks[use.buffer]);
-                allocator.free(blocks[use.buffer]);
+                if (buffer.onHost) hostLive -= buffer.bytes;
+                else if (buffer.deferredFree && times) deferred.emplace_back((*times)[t].end, use.buffer);
+                else giveBack(use.buffer);
                 changed = true;
             }
         }

@@ -1,7 +1,7 @@
 // MemoryTracker: a program's memory over a step, by category, and what the caching allocator reserves for it.
 //
 // Buffers are allocated and freed in issue order, because that is when the framework's allocator acts; the time axis is
-// the time at which the host issued each task.
+// the time at which the host issued each task. Only recordStream makes memory depend on when the device is done.
 #pragma once
 
 #include <array>
@@ -34,6 +34,7 @@ struct MemoryReport {
     Bytes peakAllocated = 0;           ///< by the allocator (what torch.cuda.max_memory_allocated reports)
     Bytes peakReserved = 0;            ///< by the allocator (max_memory_reserved)
     Bytes outside = 0;                 ///< context and NCCL
+    Bytes hostBytes = 0;               ///< host memory that the rank's state takes (offload)
     CategoryBytes atPeak{};            ///< what was live at the peak of `allocated`, context and NCCL included
     TaskId peakTask = 0;
     BufferId largestAtPeak = 0;        ///< the largest transient buffer alive then
@@ -46,6 +47,8 @@ struct MemoryReport {
     Bytes peakDevice() const { return peakReserved + outside; }  ///< what nvidia-smi shows
 };
 
-MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& options);
+/// `times` are those of the program's tasks in a played step: a buffer whose free is deferred comes back when the task that
+/// frees it has ended on the device, as seen by the host when it issues the next allocation. Without them it comes back at once.
+MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& options, const std::vector<TaskTimes>* times = nullptr);
 
 }  // namespace ringside

@@ -1,6 +1,7 @@
 #include "sim/player/player.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
@@ -18,8 +19,8 @@ constexpr std::uint16_t kEndFirst = 0, kThenArrive = 1;
 
 struct Payload {
     EventKind kind = EventKind::TaskEnd;
-    std::uint32_t rankClass = 0;   // CollectiveEnd: the instance
-    std::uint32_t task = 0;
+    std::uint32_t rankClass = 0;   // CollectiveEnd: the communicator
+    std::uint32_t task = 0;        // CollectiveEnd: its sequence number there
     std::uint32_t generation = 0;  // TaskEnd: of the stream; an older one was rescheduled
 };
 
@@ -27,7 +28,7 @@ struct Payload {
 struct Communicator {
     std::vector<std::uint32_t> members;  // classes
     struct Gathering {
-        std::uint32_t work = kNone;
+        std::uint32_t sequence = kNone;
         std::vector<std::pair<std::uint32_t, TaskId>> arrived;
     };
     std::vector<Gathering> gathering;  // usually one
@@ -51,6 +52,9 @@ struct ClassState {
     std::vector<std::uint32_t> firstWaiter, nextWaiter;  // per task: who waits for it (stream heads and the host)
     std::vector<bool> done;
     std::vector<std::uint32_t> axisCommunicator;  // per axis
+    std::vector<std::uint32_t> axisSequence;      // per axis: collectives reached so far
+    double slowdown = 1, linkSlowdown = 1;
+    RankDraws draws;
     TaskId nextToIssue = 0;
     Time hostClock;
     bool hostBlocked = false;
@@ -60,7 +64,7 @@ struct ClassState {
 template <class Queue>
 class PlayerRun {
 public:
-    PlayerRun(const Schedule& schedule, const Prices& prices) : schedule_(schedule), prices_(prices) {
+    PlayerRun(const Schedule& schedule, const Prices& prices, const PlayOptions& options) : schedule_(schedule), prices_(prices) {
         for (const RankProgram& program : schedule.programs) previousCollective_.push_back(previousOnCommunicator(schedule, program));
         timeline_.classes.resize(schedule.classes.size());
         classes_.resize(schedule.classes.size());
@@ -74,6 +78,11 @@ public:
             state.firstWaiter.assign(tasks, kNone);
             state.nextWaiter.assign(tasks, kNone);
             state.done.assign(tasks, false);
+            state.axisSequence.assign(schedule.axes.size(), 0);
+            state.slowdown = schedule.classes[c].computeSlowdown;
+            state.linkSlowdown = schedule.classes[c].linkSlowdown;
+            if (options.perturbation)
+                state.draws = RankDraws(*options.perturbation, options.sample, schedule.classes[c].ranks.first, static_cast<std::uint32_t>(tasks));
         }
         formCommunicators();
     }
@@ -105,6 +114,7 @@ public:
                                                 taskName(schedule_, *state.program, state.program->tasks[t])));
             for (const TaskTimes& times : timeline_.classes[c]) timeline_.stepTime = std::max(timeline_.stepTime, times.end);
         }
+        repeatSteadyMicroStep();
         return std::move(timeline_);
     }
 
@@ -117,19 +127,35 @@ private:
                 const RankSet group = schedule_.axes[a].groupOf(schedule_.classes[c].ranks.first);
                 std::vector<std::uint32_t> members;
                 for (std::uint32_t other = 0; other < classes_.size(); ++other)
-                    if (other == c || intersects(group, schedule_.classes[other].ranks)) members.push_back(other);
+                    if (other == c || sharesRank(group, schedule_.classes[other].ranks)) members.push_back(other);
                 const auto [it, isNew] = known[a].try_emplace(members, static_cast<std::uint32_t>(communicators_.size()));
                 if (isNew) communicators_.push_back({members, {}});
                 classes_[c].axisCommunicator.push_back(it->second);
             }
     }
 
-    static bool intersects(const RankSet& group, const RankSet& ranks) {
-        const RankSet& fewer = group.count < ranks.count ? group : ranks;
-        const RankSet& more = group.count < ranks.count ? ranks : group;
-        for (std::int64_t i = 0; i < fewer.count; ++i)
-            if (more.contains(fewer.at(i))) return true;
-        return false;
+    /// The micro-step that stands for several took as long as its successor began after it. If its predecessor did too, so
+    /// would all that are left out.
+    void repeatSteadyMicroStep() {
+        const int steady = schedule_.steady.microStep;
+        if (steady < 1) return;
+        for (std::size_t c = 0; c < classes_.size(); ++c) {
+            Time begin[3] = {Time::max(), Time::max(), Time::max()};
+            const std::vector<Task>& tasks = classes_[c].program->tasks;
+            for (TaskId t = 0; t < tasks.size(); ++t) {
+                const int k = tasks[t].microStep - (steady - 1);
+                if (k < 0 || k > 2 || tasks[t].stream != kComputeStream || (tasks[t].phase != Phase::Forward && tasks[t].phase != Phase::Input)) continue;
+                begin[k] = std::min(begin[k], timeline_.classes[c][t].start);
+            }
+            if (begin[0] == Time::max() || begin[1] == Time::max() || begin[2] == Time::max()) continue;
+            const Time before = begin[1] - begin[0], period = begin[2] - begin[1];
+            if (std::abs((period - before).seconds()) > 1e-4 * period.seconds()) timeline_.steadyConverged = false;
+            if (period > timeline_.steadyPeriod) {
+                timeline_.steadyPeriod = period;
+                timeline_.steadyBegin = begin[1];
+            }
+        }
+        timeline_.stepTime += Time::fromPicoseconds(timeline_.steadyPeriod.picoseconds() * (schedule_.steady.times - 1));
     }
 
     /// The host goes on issuing until it has to wait or is through.
@@ -152,20 +178,27 @@ private:
                 time.issued = time.start = state.hostClock;
                 if (state.hostBlocked) state.hostClock = std::max(state.hostClock, now_);
                 state.hostBlocked = false;
-                if (task.kind == TaskKind::HostWork) state.hostClock += state.prices->hostWork;
+                if (task.kind == TaskKind::HostWork) state.hostClock += state.prices->hostWorks[task.work];
                 time.end = state.hostClock;
                 state.done[t] = true;
                 ++state.nextToIssue;
                 wakeWaiters(c, t);
                 continue;
             }
-            state.hostClock += task.kind == TaskKind::Collective ? state.prices->collectiveLaunch : state.prices->launch;
+            state.hostClock += launchTime(state, task);
             time.issued = state.hostClock;
             ++state.nextToIssue;
             StreamState& stream = state.streams[task.stream];
             stream.queue.push_back(t);
             if (!stream.busy && stream.head + 1 == stream.queue.size()) tryStart(c, task.stream);
         }
+    }
+
+    static Time launchTime(const ClassState& state, const Task& task) {
+        if (task.kind == TaskKind::HostWork) return {};  // another process or thread does it
+        const Time launch = task.kind == TaskKind::Collective ? state.prices->collectiveLaunch : state.prices->launch;
+        const bool shared = state.program->interpreterThreads > 1 && (task.phase == Phase::Forward || task.phase == Phase::Input);
+        return shared ? Time::fromPicoseconds(launch.picoseconds() * state.program->interpreterThreads) : launch;
     }
 
     TaskId firstUnfinished(std::uint32_t c, TaskId t) const {
@@ -202,7 +235,11 @@ private:
         switch (task.kind) {
             case TaskKind::Kernel:
                 stream.since = time.start;
-                stream.remainingPs = static_cast<double>(state.prices->kernels[task.work].picoseconds());
+                stream.remainingPs = static_cast<double>(state.prices->kernels[task.work].picoseconds()) * state.slowdown * state.draws.factor(t);
+                if (t >= state.draws.pausedTask()) {
+                    stream.remainingPs += static_cast<double>(state.draws.pause().picoseconds());
+                    state.draws.pauseTaken();
+                }
                 stream.slowdown = slowdownOf(state, task.work);
                 scheduleEnd(c, s, t);
                 break;
@@ -211,7 +248,11 @@ private:
                 queue_.push(time.start + state.prices->copies[task.work], kEndFirst, {EventKind::TaskEnd, c, t, stream.generation});
                 break;
             case TaskKind::Collective: queue_.push(time.start, kThenArrive, {EventKind::Arrive, c, t, 0}); break;
-            case TaskKind::HostWork: case TaskKind::HostSync: CHECK(false);
+            case TaskKind::HostWork:  // a loader's, or storage's
+                ++stream.generation;
+                queue_.push(time.start + state.prices->hostWorks[task.work], kEndFirst, {EventKind::TaskEnd, c, t, stream.generation});
+                break;
+            case TaskKind::HostSync: CHECK(false);
         }
     }
 
@@ -253,23 +294,30 @@ private:
         const std::uint32_t work = state.program->tasks[t].work;
         state.runningInterference.push_back(prices_.collectives[work].interference);
         repace(c);
-        const std::uint32_t id = state.axisCommunicator[schedule_.collectives[work].axis];
+        const std::uint32_t axis = schedule_.collectives[work].axis;
+        const std::uint32_t id = state.axisCommunicator[axis], sequence = state.axisSequence[axis]++;
         Communicator& communicator = communicators_[id];
-        auto slot = std::find_if(communicator.gathering.begin(), communicator.gathering.end(), [&](const auto& g) { return g.work == work; });
-        if (slot == communicator.gathering.end()) slot = communicator.gathering.insert(slot, {work, {}});
+        auto slot = std::find_if(communicator.gathering.begin(), communicator.gathering.end(), [&](const auto& g) { return g.sequence == sequence; });
+        if (slot == communicator.gathering.end()) slot = communicator.gathering.insert(slot, {sequence, {}});
         slot->arrived.emplace_back(c, t);
-        if (slot->arrived.size() == communicator.members.size())
-            queue_.push(now_ + prices_.collectives[work].duration, kEndFirst, {EventKind::CollectiveEnd, id, work, 0});
+        if (slot->arrived.size() < communicator.members.size()) return;
+        const CollectivePrice& price = prices_.collectives[work];
+        double slowest = 1;
+        for (const std::uint32_t member : communicator.members) slowest = std::max(slowest, classes_[member].linkSlowdown);
+        Time duration = price.duration;
+        if (slowest > 1) duration += Time::fromSeconds(price.cost.transferSeconds * (slowest - 1));
+        queue_.push(now_ + duration, kEndFirst, {EventKind::CollectiveEnd, id, sequence, 0});
     }
 
-    void endCollective(std::uint32_t id, std::uint32_t work) {
+    void endCollective(std::uint32_t id, std::uint32_t sequence) {
         Communicator& communicator = communicators_[id];
-        const auto slot = std::find_if(communicator.gathering.begin(), communicator.gathering.end(), [&](const auto& g) { return g.work == work; });
+        const auto slot = std::find_if(communicator.gathering.begin(), communicator.gathering.end(), [&](const auto& g) { return g.sequence == sequence; });
         const std::vector<std::pair<std::uint32_t, TaskId>> arrived = std::move(slot->arrived);
         communicator.gathering.erase(slot);
         for (const auto& [c, t] : arrived) {
+            const std::uint32_t interference = prices_.collectives[classes_[c].program->tasks[t].work].interference;
             std::vector<std::uint32_t>& running = classes_[c].runningInterference;
-            running.erase(std::find(running.begin(), running.end(), prices_.collectives[work].interference));
+            running.erase(std::find(running.begin(), running.end(), interference));
             finish(c, t);
             repace(c);
         }
@@ -314,10 +362,10 @@ private:
 
 }  // namespace
 
-Result<Timeline> play(const Schedule& schedule, const Prices& prices) {
+Result<Timeline> play(const Schedule& schedule, const Prices& prices, const PlayOptions& options) {
     // A handful of classes keeps a handful of events pending, where a heap is unbeatable; thousands want the calendar.
-    if (schedule.classes.size() < 64) return PlayerRun<BinaryHeapQueue<Payload>>(schedule, prices).run();
-    return PlayerRun<CalendarQueue<Payload>>(schedule, prices).run();
+    if (schedule.classes.size() < 64) return PlayerRun<BinaryHeapQueue<Payload>>(schedule, prices, options).run();
+    return PlayerRun<CalendarQueue<Payload>>(schedule, prices, options).run();
 }
 
 }  // namespace ringside

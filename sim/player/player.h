@@ -15,6 +15,7 @@
 
 #include "model/base/result.h"
 #include "model/base/units.h"
+#include "sim/player/perturbation.h"
 #include "sim/player/prices.h"
 #include "sim/schedule/schedule.h"
 
@@ -28,12 +29,20 @@ struct TaskTimes {
 
 struct Timeline {
     std::vector<std::vector<TaskTimes>> classes;  ///< [class][task]
-    Time stepTime;
+    Time stepTime;    ///< repeated micro-steps included
+    Time steadyBegin, steadyPeriod;  ///< the micro-step that stands for several: when it began and how long it took
+    bool steadyConverged = true;     ///< the one before it took as long: repeating it is exact
     std::uint64_t events = 0;
+};
+
+/// Chance: one drawn step of a perturbed schedule, whose ranks must be unfolded.
+struct PlayOptions {
+    const Perturbation* perturbation = nullptr;
+    std::uint64_t sample = 0;
 };
 
 /// A pure function of its arguments. Fails (as bad input naming the stuck task) where ranks wait for each other forever,
 /// which a Schedule that passes validateSchedule cannot make happen.
-Result<Timeline> play(const Schedule& schedule, const Prices& prices);
+Result<Timeline> play(const Schedule& schedule, const Prices& prices, const PlayOptions& options = {});
 
 }  // namespace ringside

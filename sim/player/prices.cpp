@@ -22,12 +22,34 @@ struct CollectivePrices {
     std::vector<int> channels;  // per interference class
 };
 
+/// The shape of an axis' communicators. All of them work at the same time, so those that leave a node share its NICs.
+GroupShape axisShape(const Cluster& cluster, const CommAxis& axis) {
+    GroupShape shape = groupShape(cluster, axis.groupOf(axis.first * axis.stride));
+    if (shape.nodes > 1) {
+        const std::int64_t devices = cluster.nodes[shape.nodeKind].kind.devices;
+        shape.groupsSharingNics = std::max<std::int64_t>(1, devices / shape.ranksPerNode);
+    }
+    return shape;
+}
+
+/// Host memory and storage are shared by the devices of a node, which use them at the same time.
+Time hostWorkTime(const HostWork& work, const Profile& profile, std::int64_t devices, const PricingOptions& options) {
+    const double sharing = static_cast<double>(devices);
+    switch (work.kind) {
+        case HostWork::Kind::TrainingLoop: return Time::fromMicroseconds(profile.hostStepUs.value / options.hostScale);
+        case HostWork::Kind::Fixed: return Time::fromSeconds(work.amount / options.hostScale);
+        case HostWork::Kind::Memory: return Time::fromSeconds(work.amount * sharing / (profile.hostMemoryGbPerS.value * 1e9 * options.hostScale));
+        case HostWork::Kind::Storage: return Time::fromSeconds(work.amount * sharing / (profile.storageGbPerS.value * 1e9 * options.hostScale));
+    }
+    return {};
+}
+
 Result<CollectivePrices> priceCollectives(const Schedule& schedule, const Cluster& cluster, const std::vector<Profile>& profiles, const PricingOptions& options) {
     CollectivePrices out;
     std::vector<CollectiveModel> models;
     std::vector<GroupShape> shapes;
     for (const CommAxis& axis : schedule.axes) {
-        const GroupShape shape = groupShape(cluster, axis.groupOf(0));
+        const GroupShape shape = axisShape(cluster, axis);
         CollectiveOptions collectiveOptions = options.collectives;
         const Profile& profile = profiles[shape.nodeKind];
         collectiveOptions.nccl.bandwidthScale *= profile.collectiveBandwidth.value * options.networkScale;
@@ -87,11 +109,14 @@ Result<Prices> priceSchedule(const Schedule& schedule, const Cluster& cluster, c
         }
         CopyOptions copyOptions;
         copyOptions.efficiency = profile.copyEfficiency.value;
-        TRY(const CopyCost copies, CopyCost::create(device, copyOptions));
-        for (const CopyWork& copy : schedule.copies) node.copies.push_back(Time::fromSeconds(copies.seconds(copy.bytes)));
+        for (const CopyWork& copy : schedule.copies) {
+            copyOptions.devicesSharingLink = copy.sharing;
+            TRY(const CopyCost cost, CopyCost::create(device, copyOptions));
+            node.copies.push_back(Time::fromSeconds(cost.seconds(copy.bytes)));
+        }
         node.launch = Time::fromMicroseconds(profile.launchUs.value / options.hostScale);
         node.collectiveLaunch = Time::fromMicroseconds(profile.collectiveLaunchUs.value / options.hostScale);
-        node.hostWork = Time::fromMicroseconds(profile.hostStepUs.value / options.hostScale);
+        for (const HostWork& work : schedule.hostWorks) node.hostWorks.push_back(hostWorkTime(work, profile, cluster.nodes[g].kind.devices, options));
         prices.nodes.push_back(std::move(node));
     }
     return prices;

@@ -35,7 +35,8 @@ struct NodePrices {
     std::vector<Time> kernels;                 ///< by Schedule::kernels, running alone
     std::vector<std::vector<float>> slowdown;  ///< [interference][kernel]: factor while such a collective runs beside it
     std::vector<Time> copies;
-    Time launch, collectiveLaunch, hostWork;
+    std::vector<Time> hostWorks;
+    Time launch, collectiveLaunch;
 };
 
 struct Prices {

@@ -13,6 +13,7 @@ TrackKind trackKind(StreamKind kind) {
         case StreamKind::Compute: return TrackKind::Compute;
         case StreamKind::Communication: return TrackKind::Communication;
         case StreamKind::Copy: return TrackKind::Copy;
+        case StreamKind::Loader: return TrackKind::Host;
     }
     return TrackKind::Compute;
 }
@@ -104,7 +105,7 @@ Trace traceOf(const Schedule& schedule, const Prices& prices, const Timeline& ti
             }
             sliceOf[t] = builder.addSlice(track[task.stream], times.start, times.end - times.start, categoryOf(task),
                                           full ? builder.internName(taskName(schedule, program, task)) : unnamed, t, collective);
-            if (task.stream != kHostStream) {
+            if (task.stream != kHostStream && task.kind != TaskKind::HostWork) {
                 // The host's part: the launch that ended when the task was handed over.
                 const Time cost = task.kind == TaskKind::Collective ? node.collectiveLaunch : node.launch;
                 const std::uint32_t launched = builder.addSlice(track[kHostStream], times.issued - cost, cost, SliceCategory::Host, launch);

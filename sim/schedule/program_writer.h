@@ -12,39 +12,54 @@ namespace ringside {
 /// belong to the task added last.
 class ProgramWriter {
 public:
-    explicit ProgramWriter(RankProgram& program) : program_(program) {}
+    explicit ProgramWriter(RankProgram& program) : program_(&program) {}
+    /// Good for as long as no program is added to the schedule.
+    ProgramWriter(Schedule& schedule, std::uint32_t program) : program_(&schedule.programs[program]) {}
 
-    RankProgram& program() { return program_; }
+    RankProgram& program() { return *program_; }
+
+    /// Index of `work` in one of the schedule's tables, where it is added unless an equal one is there. Looks at the latest
+    /// entries only, so that it stays cheap: repeats are near each other.
+    template <class Work>
+    static std::uint32_t intern(std::vector<Work>& table, const Work& work) {
+        constexpr std::size_t kLatest = 16;
+        for (std::size_t i = table.size(); i-- > 0 && i + kLatest >= table.size();)
+            if (table[i] == work) return static_cast<std::uint32_t>(i);
+        table.push_back(work);
+        return static_cast<std::uint32_t>(table.size() - 1);
+    }
 
     StreamId addStream(StreamKind kind, std::string name) {
-        program_.streams.push_back({kind, std::move(name)});
-        return static_cast<StreamId>(program_.streams.size() - 1);
+        Stream& stream = program_->streams.emplace_back();
+        stream.kind = kind;
+        stream.name = std::move(name);
+        return static_cast<StreamId>(program_->streams.size() - 1);
     }
 
     TaskId add(Task task) {
-        task.firstDependency = static_cast<std::uint32_t>(program_.dependencies.size());
-        task.firstUse = static_cast<std::uint32_t>(program_.uses.size());
+        task.firstDependency = static_cast<std::uint32_t>(program_->dependencies.size());
+        task.firstUse = static_cast<std::uint32_t>(program_->uses.size());
         task.dependencyCount = task.useCount = 0;
-        program_.tasks.push_back(task);
-        return static_cast<TaskId>(program_.tasks.size() - 1);
+        program_->tasks.push_back(task);
+        return static_cast<TaskId>(program_->tasks.size() - 1);
     }
     void dependOn(TaskId earlier) {
-        program_.dependencies.push_back(earlier);
-        ++program_.tasks.back().dependencyCount;
+        program_->dependencies.push_back(earlier);
+        ++program_->tasks.back().dependencyCount;
     }
     void use(BufferId buffer, UseKind kind) {
-        program_.uses.push_back({buffer, kind});
-        ++program_.tasks.back().useCount;
+        program_->uses.push_back({buffer, kind});
+        ++program_->tasks.back().useCount;
     }
 
     BufferId addBuffer(const Buffer& buffer) {
-        program_.buffers.push_back(buffer);
-        return static_cast<BufferId>(program_.buffers.size() - 1);
+        program_->buffers.push_back(buffer);
+        return static_cast<BufferId>(program_->buffers.size() - 1);
     }
-    TaskId last() const { return static_cast<TaskId>(program_.tasks.size() - 1); }
+    TaskId last() const { return static_cast<TaskId>(program_->tasks.size() - 1); }
 
 private:
-    RankProgram& program_;
+    RankProgram* program_;
 };
 
 }  // namespace ringside

@@ -43,6 +43,7 @@ std::string_view nameOf(MemoryCategory category) {
 
 std::string taskName(const Schedule& schedule, const RankProgram&, const Task& task) {
     const auto parameter = [&] { return ownedParameterName(schedule, task.layer, task.part); };
+    const auto collectiveName = [&] { return nameOf(schedule.collectives[task.work].op); };
     switch (task.role) {
         case TaskRole::Op: {
             const LayerType& type = schedule.workload->typeOf(static_cast<std::size_t>(task.layer));
@@ -69,6 +70,47 @@ std::string taskName(const Schedule& schedule, const RankProgram&, const Task& t
         case TaskRole::ClipGradients: return "clip gradients";
         case TaskRole::OptimizerKernel: return fmt::format("optimizer step: {}", schedule.kernels[task.work].name);
         case TaskRole::StepOverhead: return "training loop";
+        case TaskRole::LoadBatch: return "load the next batch";
+        case TaskRole::OpCollective: case TaskRole::RingExchange: {
+            const LayerType& type = schedule.workload->typeOf(static_cast<std::size_t>(task.layer));
+            return fmt::format("{} {}.{}: {}", nameOf(task.phase), layerName(schedule, task.layer), type.ops[static_cast<std::size_t>(task.op)].name,
+                               nameOf(schedule.collectives[task.work].op));
+        }
+        case TaskRole::SendActivation: return fmt::format("send activations of micro-batch {}", task.microStep);
+        case TaskRole::ReceiveActivation: return fmt::format("receive activations of micro-batch {}", task.microStep);
+        case TaskRole::SendGradient: return fmt::format("send gradients of micro-batch {}", task.microStep);
+        case TaskRole::ReceiveGradient: return fmt::format("receive gradients of micro-batch {}", task.microStep);
+        case TaskRole::ReplicatedGradientReduce: return "all_reduce gradients of replicated parameters";
+        case TaskRole::UnshardCopyIn: return fmt::format("copy shards of unit {} together", task.part);
+        case TaskRole::Unshard: return fmt::format("{} unit {}", collectiveName(), task.part);
+        case TaskRole::UnshardCopyOut: return fmt::format("copy unit {} out", task.part);
+        case TaskRole::ReduceCopyIn: return fmt::format("copy gradients of unit {} together", task.part);
+        case TaskRole::ShardReduce: return fmt::format("{} unit {}", collectiveName(), task.part);
+        case TaskRole::ReplicaReduce: return fmt::format("{} unit {} between replicas", collectiveName(), task.part);
+        case TaskRole::ShardCast: return fmt::format("cast shard of unit {}", task.part);
+        case TaskRole::ShardAccumulate: return fmt::format("accumulate gradient shard of unit {}", task.part);
+        case TaskRole::RateLimit: return fmt::format("wait until unit {} is free", task.part);
+        case TaskRole::ParameterGather: return fmt::format("{} parameters {}", collectiveName(), task.part);
+        case TaskRole::ParameterBroadcast: return fmt::format("{} parameters {}", collectiveName(), task.part);
+        case TaskRole::ParameterAverage: return fmt::format("{} parameters {} to average them", collectiveName(), task.part);
+        case TaskRole::OuterOptimizer: return "outer optimizer step";
+        case TaskRole::NormReduce: return "all_reduce the gradient norm";
+        case TaskRole::OffloadToHost: return fmt::format("copy {} to the host", task.part);
+        case TaskRole::OffloadToDevice: return fmt::format("copy {} to the device", task.part);
+        case TaskRole::HostOptimizer: return "optimizer step on the host";
+        case TaskRole::StorageRead: return "read from storage";
+        case TaskRole::StorageWrite: return "write to storage";
+        case TaskRole::Orthogonalise: return fmt::format("orthogonalise bucket {}", task.part);
+        case TaskRole::Quantise: return fmt::format("quantise {}", task.part);
+        case TaskRole::Dequantise: return fmt::format("dequantise {}", task.part);
+        case TaskRole::JoinNotify: return "all_reduce who still has inputs";
+        case TaskRole::ScatterInput: return "scatter the batch";
+        case TaskRole::Replicate: return fmt::format("broadcast parameters {}", task.part);
+        case TaskRole::GatherOutput: return "gather outputs on device 0";
+        case TaskRole::ScatterGradient: return "scatter output gradients";
+        case TaskRole::SumGradient: return fmt::format("reduce gradients {} onto device 0", task.part);
+        case TaskRole::Push: return fmt::format("push {}", task.part);
+        case TaskRole::Pull: return fmt::format("pull {}", task.part);
     }
     return "?";
 }
@@ -91,6 +133,14 @@ std::string bufferName(const Schedule& schedule, const Buffer& buffer) {
         case BufferRole::CompressedBucket: return fmt::format("compressed bucket {}", buffer.index);
         case BufferRole::Input: return "input batch";
         case BufferRole::Workspace: return "workspace";
+        case BufferRole::Shard: return fmt::format("shard of unit {}", buffer.index);
+        case BufferRole::MasterShard: return fmt::format("fp32 master shard of unit {}", buffer.index);
+        case BufferRole::GradientShard: return fmt::format("gradient shard of unit {}", buffer.index);
+        case BufferRole::OptimizerShard: return fmt::format("optimizer state of unit {}", buffer.index);
+        case BufferRole::UnshardedUnit: return fmt::format("gathered unit {}", buffer.index);
+        case BufferRole::UnitGradient: return fmt::format("gradients of unit {}", buffer.index);
+        case BufferRole::ReceivedActivation: return fmt::format("received activations of micro-batch {}", buffer.index);
+        case BufferRole::ReceivedGradient: return fmt::format("received gradients of micro-batch {}", buffer.index);
     }
     return "?";
 }
@@ -111,7 +161,9 @@ Bytes bytesSentPerRank(const Schedule& schedule, const RankClass& rankClass) {
     for (const Task& task : schedule.programs[rankClass.program].tasks) {
         if (task.kind != TaskKind::Collective) continue;
         const CollectiveWork& work = schedule.collectives[task.work];
-        sum += bytesSentPerRank(work.op, work.bytes(), schedule.axes[work.axis].size);
+        const CommAxis& axis = schedule.axes[work.axis];
+        if (work.sender >= 0 && axis.positionOf(rankClass.ranks.first) != work.sender) continue;  // it only receives
+        sum += bytesSentPerRank(work.op, work.bytes(), axis.size) * schedule.timesOf(task);
     }
     return sum;
 }

@@ -18,16 +18,18 @@
 namespace ringside {
 
 /// Communicators along one axis of the device mesh: rank r talks to the `size` ranks that differ from it only along the
-/// axis, which lie `stride` apart.
+/// axis, which lie `stride` apart. Where the axis is longer than the communicator (a pipeline, whose neighbours talk in
+/// pairs), `span` is its length and `first` the position of the communicator's first rank.
 struct CommAxis {
     std::string name;  ///< "dp"
     std::int64_t size = 1, stride = 1;
+    std::int64_t first = 0, span = 0;  ///< span 0: size
 
+    std::int64_t length() const { return span > 0 ? span : size; }
+    /// Position of the rank in its communicator; outside [0, size) if the rank has none on this axis.
+    std::int64_t positionOf(std::int64_t rank) const { return rank / stride % length() - first; }
     /// The ranks of r's communicator.
-    RankSet groupOf(std::int64_t rank) const {
-        const std::int64_t block = size * stride;
-        return {rank / block * block + rank % stride, stride, size};
-    }
+    RankSet groupOf(std::int64_t rank) const { return {rank - positionOf(rank) * stride, stride, size}; }
 };
 
 /// `elements` and `bytes` count as nccl-tests does: the whole buffer for all-gather and reduce-scatter.
@@ -36,13 +38,31 @@ struct CollectiveWork {
     DType dtype = DType::Fp32;
     std::int64_t elements = 0;
     std::uint32_t axis = 0;
+    std::int32_t sender = -1;  ///< of a single send: its position in the communicator; −1: every rank sends
 
     Bytes bytes() const { return elements * sizeOf(dtype); }
+    bool operator==(const CollectiveWork&) const = default;
 };
 
 struct CopyWork {
     enum class Direction : std::uint8_t { HostToDevice, DeviceToHost } direction = Direction::HostToDevice;
     Bytes bytes = 0;
+    int sharing = 1;  ///< devices below one PCIe uplink or in one node that copy at the same time
+
+    bool operator==(const CopyWork&) const = default;
+};
+
+/// Work of a host processor or its storage.
+struct HostWork {
+    enum class Kind : std::uint8_t {
+        TrainingLoop,  ///< what the loop does besides launching, once: the profile prices it
+        Fixed,         ///< `amount` seconds, as the scenario says (loading a batch)
+        Memory,        ///< `amount` bytes through the host's memory, which the devices of the node share
+        Storage,       ///< `amount` bytes from or to the node's storage, likewise
+    } kind = Kind::TrainingLoop;
+    double amount = 0;
+
+    bool operator==(const HostWork&) const = default;
 };
 
 /// What one rank does, in issue order.
@@ -52,6 +72,7 @@ struct RankProgram {
     std::vector<TaskId> dependencies;
     std::vector<BufferUse> uses;
     std::vector<Buffer> buffers;
+    int interpreterThreads = 1;  ///< host threads that share one interpreter: what each launches in forward waits for the others
 
     std::span<const TaskId> dependenciesOf(const Task& task) const {
         return {dependencies.data() + task.firstDependency, task.dependencyCount};
@@ -67,6 +88,14 @@ struct RankClass {
     std::uint32_t program = 0;
     std::size_t nodeGroup = 0;  ///< into Cluster::nodes
     RankSet ranks;
+    double weight = 1;          ///< of its gradients: samples of a rank over the mean (unequal shards)
+    double computeSlowdown = 1, linkSlowdown = 1;  ///< stragglers
+};
+
+/// Micro-steps that are alike are written once: `microStep` stands for `times` of them.
+struct SteadyMicroStep {
+    int microStep = -1;
+    std::int64_t times = 1;
 };
 
 struct Schedule {
@@ -76,9 +105,14 @@ struct Schedule {
     std::vector<KernelWork> kernels;
     std::vector<CollectiveWork> collectives;
     std::vector<CopyWork> copies;
-    std::vector<CommAxis> axes;
+    std::vector<HostWork> hostWorks;
+    std::vector<CommAxis> axes;  ///< axes[0] is "dp": the ranks that average gradients
     std::vector<RankProgram> programs;
     std::vector<RankClass> classes;
+    SteadyMicroStep steady;
+
+    /// How often the task happens in the step.
+    std::int64_t timesOf(const Task& task) const { return task.microStep == steady.microStep ? steady.times : 1; }
 };
 
 /// "backward h.3.attn.c_attn: wgrad", "all_reduce bucket 2", …

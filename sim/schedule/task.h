@@ -22,7 +22,7 @@ enum class TaskKind : std::uint8_t {
     Kernel,      ///< work: Schedule::kernels
     Collective,  ///< work: Schedule::collectives
     Copy,        ///< work: Schedule::copies
-    HostWork,    ///< what the training loop does on the host besides launching; the profile prices it
+    HostWork,    ///< work: Schedule::hostWorks; on the host thread, or beside it on a loader's or copy stream
     HostSync,    ///< the host thread waits for the dependencies
 };
 
@@ -51,6 +51,44 @@ enum class TaskRole : std::uint8_t {
     ClipGradients,
     OptimizerKernel,     ///< part: kernel
     StepOverhead,
+    LoadBatch,
+    OpCollective,        ///< part: collective of the op
+    RingExchange,        ///< part: step of the ring
+    SendActivation,
+    ReceiveActivation,
+    SendGradient,
+    ReceiveGradient,
+    ReplicatedGradientReduce,
+    UnshardCopyIn,       ///< part: unit
+    Unshard,             ///< part: unit
+    UnshardCopyOut,      ///< part: unit
+    ReduceCopyIn,        ///< part: unit
+    ShardReduce,         ///< part: unit
+    ReplicaReduce,       ///< part: unit
+    ShardCast,           ///< part: unit
+    ShardAccumulate,     ///< part: unit
+    RateLimit,           ///< part: unit
+    ParameterGather,     ///< part: bucket
+    ParameterBroadcast,  ///< part: bucket
+    ParameterAverage,    ///< part: bucket
+    OuterOptimizer,
+    NormReduce,
+    OffloadToHost,       ///< part: unit or bucket
+    OffloadToDevice,     ///< likewise
+    HostOptimizer,
+    StorageRead,
+    StorageWrite,
+    Orthogonalise,       ///< part: bucket
+    Quantise,            ///< part: unit or bucket
+    Dequantise,          ///< likewise
+    JoinNotify,
+    ScatterInput,
+    Replicate,           ///< part: chunk
+    GatherOutput,
+    ScatterGradient,
+    SumGradient,         ///< part: chunk
+    Push,                ///< part: key
+    Pull,                ///< part: key
 };
 
 struct Task {
@@ -69,7 +107,8 @@ struct Task {
     std::uint16_t microStep = 0;
 };
 
-enum class StreamKind : std::uint8_t { Host, Compute, Communication, Copy };
+/// Loader: what the input pipeline does beside the host thread.
+enum class StreamKind : std::uint8_t { Host, Compute, Communication, Copy, Loader };
 
 struct Stream {
     StreamKind kind = StreamKind::Compute;
@@ -82,7 +121,9 @@ std::string_view nameOf(MemoryCategory category);  ///< "parameters", "optimizer
 
 /// What a buffer holds, for its name.
 enum class BufferRole : std::uint8_t {
-    Parameter, MasterParameter, Gradient, OptimizerState, State, Value, ValueGradient, Bucket, CompressedBucket, Input, Workspace
+    Parameter, MasterParameter, Gradient, OptimizerState, State, Value, ValueGradient, Bucket, CompressedBucket, Input, Workspace,
+    Shard, MasterShard, GradientShard, OptimizerShard, UnshardedUnit, UnitGradient,  // index: unit or bucket
+    ReceivedActivation, ReceivedGradient,  // index: micro-step
 };
 
 /// Device memory that tasks allocate, use and free. Allocation and freeing happen where the host issues the task: that is
@@ -95,7 +136,10 @@ struct Buffer {
     bool persistent = false;   ///< allocated before the step and never freed in it
     bool outlives = false;     ///< allocated in the step and kept after it (optimizer state in step 1)
     std::int32_t layer = -1;
-    std::int32_t index = 0;    ///< value, parameter or bucket
+    std::int32_t index = 0;    ///< value, parameter, bucket or unit
+    StreamId stream = 1;       ///< whose pool it is allocated from: a freed block is reused only there
+    bool deferredFree = false; ///< recordStream: memory comes back only when the device has finished the freeing task
+    bool onHost = false;       ///< host memory: counted apart
 };
 
 enum class UseKind : std::uint8_t { Allocate, Read, Write, Free };

@@ -54,10 +54,13 @@ private:
             case TaskKind::Kernel: limit = schedule_.kernels.size(); break;
             case TaskKind::Collective: limit = schedule_.collectives.size(); break;
             case TaskKind::Copy: limit = schedule_.copies.size(); break;
-            case TaskKind::HostWork: case TaskKind::HostSync: break;
+            case TaskKind::HostWork: limit = schedule_.hostWorks.size(); break;
+            case TaskKind::HostSync: break;
         }
         if (task.work >= limit) return badInput(fmt::format("schedule of {}, task {}", schedule_.strategy, t), "its work does not exist");
-        if (hostTask != (program_.streams[task.stream].kind == StreamKind::Host))
+        const StreamKind stream = program_.streams[task.stream].kind;
+        const bool besideHost = task.kind == TaskKind::HostWork && (stream == StreamKind::Loader || stream == StreamKind::Copy);
+        if (!besideHost && hostTask != (stream == StreamKind::Host))
             return broken(t, "host tasks run on the host stream and device tasks do not");
         return {};
     }
@@ -138,20 +141,18 @@ private:
 };
 
 /// The collectives of each axis in issue order.
-using CollectiveOrder = std::vector<std::vector<std::uint32_t>>;
+using CollectiveOrder = std::vector<std::vector<CollectiveWork>>;
 
 CollectiveOrder collectiveOrder(const Schedule& schedule, const RankProgram& program) {
     CollectiveOrder order(schedule.axes.size());
     for (const Task& task : program.tasks)
-        if (task.kind == TaskKind::Collective) order[schedule.collectives[task.work].axis].push_back(task.work);
+        if (task.kind == TaskKind::Collective) order[schedule.collectives[task.work].axis].push_back(schedule.collectives[task.work]);
     return order;
 }
 
-bool share(const RankSet& a, const RankSet& b) {
-    const RankSet &fewer = a.count < b.count ? a : b, &more = a.count < b.count ? b : a;
-    for (std::int64_t i = 0; i < fewer.count; ++i)
-        if (more.contains(fewer.at(i))) return true;
-    return false;
+bool hasCommunicator(const CommAxis& axis, std::int64_t rank) {
+    const std::int64_t position = axis.positionOf(rank);
+    return position >= 0 && position < axis.size;
 }
 
 }  // namespace
@@ -175,7 +176,7 @@ Result<void> validateSchedule(const Schedule& schedule) {
         return badInput("schedule of " + schedule.strategy, fmt::format("its classes hold {} ranks, but the world has {}", ranks, schedule.world));
     for (std::size_t a = 0; a < schedule.classes.size(); ++a)
         for (std::size_t b = a + 1; b < schedule.classes.size(); ++b)
-            if (share(schedule.classes[a].ranks, schedule.classes[b].ranks))
+            if (sharesRank(schedule.classes[a].ranks, schedule.classes[b].ranks))
                 return badInput("schedule of " + schedule.strategy, fmt::format("classes {} and {} share a rank", a, b));
 
     // Ranks of one communicator must issue the same collectives in the same order, or they would wait for each other forever.
@@ -186,7 +187,8 @@ Result<void> validateSchedule(const Schedule& schedule) {
             const RankClass &one = schedule.classes[a], &other = schedule.classes[b];
             if (one.program == other.program) continue;
             for (std::uint32_t axis = 0; axis < schedule.axes.size(); ++axis)
-                if (orders[one.program][axis] != orders[other.program][axis] && share(schedule.axes[axis].groupOf(one.ranks.first), other.ranks))
+                if (orders[one.program][axis] != orders[other.program][axis] && hasCommunicator(schedule.axes[axis], one.ranks.first) &&
+                    sharesRank(schedule.axes[axis].groupOf(one.ranks.first), other.ranks))
                     return badInput("schedule of " + schedule.strategy,
                                     fmt::format("ranks {} and {} issue different collectives on the axis '{}'", one.ranks.first, other.ranks.first, schedule.axes[axis].name));
         }

@@ -12,6 +12,13 @@ namespace {
 
 constexpr double kDefaultBucketMb = 25, kFirstBucketMb = 1;
 
+enum class CommHook : std::uint8_t { None, Fp16, Bf16, PowerSgd };
+CommHook hookOf(const ParallelConfig& parallel) {
+    if (parallel.commHook == "fp16") return CommHook::Fp16;
+    if (parallel.commHook == "bf16") return CommHook::Bf16;
+    return parallel.commHook == "powersgd" ? CommHook::PowerSgd : CommHook::None;
+}
+
 Bytes mebibytes(double mb) { return static_cast<Bytes>(std::llround(mb * static_cast<double>(kMiB))); }
 
 /// One bucket of the reducer: its gradients and what has happened to it in this backward.
@@ -24,9 +31,18 @@ struct ReducerBucket {
     TaskId done = 0;  ///< the task after which the reduced bucket is there
 };
 
-class Reducer final : public GradientListener {
+/// Module buffers (batch-norm statistics) travel from rank 0 at the start of each forward, coalesced per dtype.
+void broadcastBuffers(StepWriter& step) {
+    std::map<DType, std::int64_t> elements;
+    for (std::size_t l = 0; l < step.input().workload->layers.size(); ++l)
+        for (const StateTensor& state : step.input().workload->typeOf(l).buffers) elements[state.dtype] += elementCount(state.shape);
+    for (const auto& [dtype, count] : elements)
+        step.collective(kComputeStream, Phase::Forward, TaskRole::BufferBroadcast, CollectiveOp::Broadcast, dtype, count, 0);
+}
+
+class Reducer final : public StepHooks {
 public:
-    Reducer(StepWriter& step, const StrategyInput& input) : input_(input), hook_(input.parallel.commHook) {
+    Reducer(StepWriter& step, const StrategyInput& input) : input_(input), hook_(hookOf(input.parallel)), chunks_(step.part().chunks.size()), waitForAll_(input.parallel.staticGraph && input.step == StepKind::First) {
         ProgramWriter& program = step.program();
         communication_ = program.addStream(StreamKind::Communication, "nccl dp");
         if (hook_ != CommHook::None) hookStream_ = program.addStream(StreamKind::Compute, "comm hook");
@@ -48,12 +64,23 @@ public:
         if (input.step == StepKind::Steady && input.parallel.gradientAsBucketView) viewsAreSet_ = true;
     }
 
-    void prepareForBackward() {
+    void beforeForwardPass(StepWriter& step, const Pass& pass) override {
+        if (isSync(pass) && input_.parallel.broadcastBuffers) broadcastBuffers(step);
+    }
+
+    void beforeBackwardPass(StepWriter&, const Pass& pass) override {
+        sync_ = isSync(pass);
+        if (!sync_ || pass.chunk + 1 != chunks_) return;  // an interleaved pipeline's last chunk is the first to run backward
         for (ReducerBucket& bucket : buckets_) bucket.pending = bucket.parameters.size();
         next_ = 0;
     }
 
+    void afterBackwardPass(StepWriter& step, const Pass& pass) override {
+        if (sync_ && pass.chunk == 0) finish(step);
+    }
+
     void onGradientReady(StepWriter& step, std::uint32_t p) override {
+        if (!sync_) return;
         ReducerBucket& bucket = buckets_[bucketOf_[p]];
         ModelParameter& parameter = step.parameters()[p];
         const Bytes bytes = parameter.elements * sizeOf(step.gradientDtype());
@@ -72,6 +99,9 @@ public:
         --bucket.pending;
         while (!waitForAll_ && next_ < buckets_.size() && buckets_[next_].pending == 0) launch(step, next_++);
     }
+
+private:
+    bool isSync(const Pass& pass) const { return pass.last || !input_.parallel.noSync; }
 
     /// Waits for every bucket in order and copies the sums back.
     void finish(StepWriter& step) {
@@ -107,9 +137,6 @@ public:
         if (input_.parallel.gradientAsBucketView) viewsAreSet_ = true;
     }
 
-    void holdUntilTheEnd(bool wait) { waitForAll_ = wait; }
-
-private:
     DType wireDtype() const { return hook_ == CommHook::Fp16 ? DType::Fp16 : DType::Bf16; }
 
     void fillBuckets(StepWriter& step) {
@@ -168,6 +195,8 @@ private:
 
     const StrategyInput& input_;
     CommHook hook_;
+    std::size_t chunks_;
+    bool sync_ = false;
     StreamId communication_ = 0, hookStream_ = 0;
     std::vector<ReducerBucket> buckets_;
     std::vector<std::uint32_t> bucketOf_;
@@ -176,17 +205,8 @@ private:
     BufferId bitmap_ = 0;
     TaskId bitmapDone_ = 0;
     bool viewsAreSet_ = false;
-    bool waitForAll_ = false;
+    bool waitForAll_;
 };
-
-/// Module buffers (batch-norm statistics) travel from rank 0 at the start of each forward, coalesced per dtype.
-void broadcastBuffers(StepWriter& step) {
-    std::map<DType, std::int64_t> elements;
-    for (std::size_t l = 0; l < step.input().workload->layers.size(); ++l)
-        for (const StateTensor& state : step.input().workload->typeOf(l).buffers) elements[state.dtype] += elementCount(state.shape);
-    for (const auto& [dtype, count] : elements)
-        step.collective(kComputeStream, Phase::Forward, TaskRole::BufferBroadcast, CollectiveOp::Broadcast, dtype, count, 0);
-}
 
 class Ddp final : public Strategy {
 public:
@@ -195,37 +215,28 @@ public:
         return "PyTorch DistributedDataParallel: gradients are all-reduced in buckets while backward goes on.";
     }
     std::vector<Knob> knobs() const override {
-        return {{"bucket_mb", "25, the first 1", "bucket size in MiB; giving it also makes the first bucket that size"},
+        return withMesh({{"bucket_mb", "25, the first 1", "bucket size in MiB; giving it also makes the first bucket that size"},
                 {"gradient_as_bucket_view", "false", "gradients are views of their bucket: no copy back, one gradient's memory saved"},
                 {"find_unused_parameters", "false", "buckets in registration order, never rebuilt, and a bitmap all-reduce per step"},
                 {"static_graph", "false", "the graph never changes: step 1 reduces after backward, then as usual"},
                 {"comm_hook", "none", "fp16 or bf16: compress buckets on the wire"},
                 {"no_sync", "true", "with gradient accumulation, reduce only in the last micro-step"},
-                {"broadcast_buffers", "true", "send rank 0's module buffers in each forward"}};
+                {"broadcast_buffers", "true", "send rank 0's module buffers in each forward"}});
     }
 
     Result<Schedule> write(const StrategyInput& input) const override {
-        Schedule schedule = makeSchedule(input, name());
-        StepWriter step(input, schedule);
-        const int microSteps = static_cast<int>(input.training.gradAccum);
-        std::optional<Reducer> reducer;  // one process has nobody to reduce with
-        if (schedule.world > 1) reducer.emplace(step, input);
-        for (int m = 0; m < microSteps; ++m) {
-            const bool sync = reducer && (m + 1 == microSteps || !input.parallel.noSync);
-            step.stepOverhead();
-            step.inputCopy(m);
-            if (sync && input.parallel.broadcastBuffers) broadcastBuffers(step);
-            step.forward(m);
-            if (sync) {
-                reducer->prepareForBackward();
-                reducer->holdUntilTheEnd(input.parallel.staticGraph && input.step == StepKind::First);
+        return writeStep(input, name(), [&](StepWriter& step) -> Result<void> {
+            if (step.syncRanks() > 1) {
+                Reducer reducer(step, input);
+                step.runPasses(reducer);
+            } else {  // one process has nobody to reduce with
+                StepHooks nothing;
+                step.runPasses(nothing);
             }
-            step.backward(m, sync ? &*reducer : nullptr);
-            if (sync) reducer->finish(step);
-        }
-        step.optimizerStep();
-        step.endStep();
-        return schedule;
+            step.optimizerStep();
+            step.endStep();
+            return {};
+        });
     }
 };
 

@@ -5,12 +5,18 @@
 namespace ringside {
 namespace {
 
-class ReduceEach final : public GradientListener {
+class ReduceEach final : public StepHooks {
 public:
+    explicit ReduceEach(bool noSync) : noSync_(noSync) {}
+
+    void beforeBackwardPass(StepWriter& step, const Pass& pass) override { sync_ = step.syncRanks() > 1 && (pass.last || !noSync_); }
+
     void onGradientReady(StepWriter& step, std::uint32_t p) override {
+        if (!sync_) return;
         const ModelParameter& parameter = step.parameters()[p];
+        const std::uint32_t axis = parameter.expert ? step.axes().expertData : step.axes().data;
         const auto part = static_cast<std::uint16_t>(parameter.index);
-        step.collective(kComputeStream, Phase::GradientSync, TaskRole::GradientReduce, CollectiveOp::AllReduce, step.gradientDtype(), parameter.elements, 0,
+        step.collective(kComputeStream, Phase::GradientSync, TaskRole::GradientReduce, CollectiveOp::AllReduce, step.gradientDtype(), parameter.elements, axis,
                         parameter.layer, part);
         step.program().use(parameter.gradient, UseKind::Read);
         step.program().use(parameter.gradient, UseKind::Write);
@@ -18,6 +24,9 @@ public:
                           parameter.layer, part);
         step.program().use(parameter.gradient, UseKind::Write);
     }
+
+private:
+    bool noSync_, sync_ = false;
 };
 
 class NaiveAllReduce final : public Strategy {
@@ -25,24 +34,17 @@ public:
     std::string_view name() const override { return "naive"; }
     std::string_view summary() const override { return "Every gradient is all-reduced by itself while compute waits; no buckets, no overlap."; }
     std::vector<Knob> knobs() const override {
-        return {{"no_sync", "true", "with gradient accumulation, reduce only in the last micro-step"}};
+        return withMesh({{"no_sync", "true", "with gradient accumulation, reduce only in the last micro-step"}});
     }
 
     Result<Schedule> write(const StrategyInput& input) const override {
-        Schedule schedule = makeSchedule(input, name());
-        StepWriter step(input, schedule);
-        ReduceEach reduce;
-        const int microSteps = static_cast<int>(input.training.gradAccum);
-        for (int m = 0; m < microSteps; ++m) {
-            const bool sync = schedule.world > 1 && (m + 1 == microSteps || !input.parallel.noSync);
-            step.stepOverhead();
-            step.inputCopy(m);
-            step.forward(m);
-            step.backward(m, sync ? &reduce : nullptr);
-        }
-        step.optimizerStep();
-        step.endStep();
-        return schedule;
+        return writeStep(input, name(), [&](StepWriter& step) -> Result<void> {
+            ReduceEach reduce(input.parallel.noSync);
+            step.runPasses(reduce);
+            step.optimizerStep();
+            step.endStep();
+            return {};
+        });
     }
 };
 

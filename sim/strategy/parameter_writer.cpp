@@ -1,5 +1,6 @@
 // The part of a step that is about parameters: their state, their gradients, and the optimizer.
 #include <algorithm>
+#include <array>
 
 #include "model/cost/optimizer_work.h"
 #include "model/memory/optimizer_state.h"
@@ -7,22 +8,33 @@
 
 namespace ringside {
 
-void StepWriter::declareState() {
+void StepWriter::declareState(const StateOptions& options) {
     const Precision& precision = input_.training.precision;
+    gradientDtype_ = options.gradientDtype.value_or(precision.gradient);
     parameterIndex_.resize(workload_.layers.size());
+    std::vector<bool> mine(workload_.layers.size());
+    for (const LayerRange& chunk : part_.chunks)
+        for (std::size_t l = chunk.begin; l < chunk.end; ++l) mine[l] = true;
+    // A tied tensor belongs to its owner; where the owner is on another stage, this one has a copy.
+    const auto ownedHere = [&](std::size_t layer, int p) {
+        for (const TiedParameter& tie : workload_.ties)
+            if (tie.layer == static_cast<int>(layer) && tie.parameter == p) return !mine[static_cast<std::size_t>(tie.ownerLayer)];
+        return true;
+    };
     for (std::size_t l = 0; l < workload_.layers.size(); ++l) {
+        if (!mine[l]) continue;
         const LayerType& type = workload_.typeOf(l);
         const int count = static_cast<int>(type.parameters.size());
         parameterIndex_[l].assign(type.parameters.size(), 0);
         for (int p = 0; p < count; ++p) {
-            if (!workload_.ties.empty() && workload_.isTied(static_cast<int>(l), p)) continue;  // its owner is listed
-            const std::int64_t elements = type.parameters[static_cast<std::size_t>(p)].elements();
+            if (!workload_.ties.empty() && !ownedHere(l, p)) continue;
             ModelParameter parameter;
             parameter.layer = static_cast<std::int32_t>(l);
             parameter.index = p;
-            parameter.elements = elements;
-            parameter.buffer = addBuffer({elements * sizeOf(precision.parameter), MemoryCategory::Parameters, BufferRole::Parameter,
-                                                  precision.parameter, true, false, parameter.layer, p});
+            parameter.elements = type.parameters[static_cast<std::size_t>(p)].elements();
+            if (options.parameters)
+                parameter.buffer = addBuffer({parameter.elements * sizeOf(precision.parameter), MemoryCategory::Parameters, BufferRole::Parameter, precision.parameter,
+                                              true, false, parameter.layer, p});
             parameterIndex_[l][static_cast<std::size_t>(p)] = static_cast<std::uint32_t>(parameters_.size());
             parameters_.push_back(parameter);
         }
@@ -32,31 +44,46 @@ void StepWriter::declareState() {
             addBuffer({stateBytes, MemoryCategory::Parameters, BufferRole::State, DType::Fp32, true, false, static_cast<std::int32_t>(l), 0});
     }
     for (const TiedParameter& tie : workload_.ties) {
-        const std::uint32_t owner = parameterIndex_[static_cast<std::size_t>(tie.ownerLayer)][static_cast<std::size_t>(tie.ownerParameter)];
+        if (!mine[static_cast<std::size_t>(tie.layer)] || !mine[static_cast<std::size_t>(tie.ownerLayer)]) continue;
+        const std::uint32_t owner = parameterOf(static_cast<std::size_t>(tie.ownerLayer), tie.ownerParameter);
         parameterIndex_[static_cast<std::size_t>(tie.layer)][static_cast<std::size_t>(tie.parameter)] = owner;
         ++parameters_[owner].uses;
     }
     // Gradients and optimizer state come after all parameters, as they do in a process.
     for (ModelParameter& p : parameters_) {
-        p.gradientDtype = precision.gradient;
-        p.gradient = addBuffer({p.elements * sizeOf(precision.gradient), MemoryCategory::Gradients, BufferRole::Gradient, precision.gradient, false, false, p.layer, p.index});
+        p.gradientDtype = gradientDtype_;
+        p.gradient = addBuffer({p.elements * sizeOf(gradientDtype_), MemoryCategory::Gradients, BufferRole::Gradient, gradientDtype_, false, false, p.layer, p.index});
     }
-    if (precision.masterWeights)
-        for (const ModelParameter& p : parameters_)
-            addBuffer({p.elements * 4, MemoryCategory::OptimizerState, BufferRole::MasterParameter, DType::Fp32, true, false, p.layer, p.index});
-    if (input_.step == StepKind::Steady)
-        for (const ModelParameter& p : parameters_) {
-            const Bytes bytes = stateBytes(p);
-            if (bytes > 0)
-                addBuffer({bytes, MemoryCategory::OptimizerState, BufferRole::OptimizerState, DType::Fp32, true, false, p.layer, p.index});
-        }
-    inputBuffer_ = addBuffer({workload_.inputBytes, MemoryCategory::Activations, BufferRole::Input, DType::Int64, false, false, -1, 0});
+    if (options.optimizer) declareOptimizerState(wholeParameters());
 }
 
-Bytes StepWriter::stateBytes(const ModelParameter& p) const {
+std::vector<OptimizerTarget> StepWriter::wholeParameters() const {
+    std::vector<OptimizerTarget> targets;
+    targets.reserve(parameters_.size());
+    for (const ModelParameter& p : parameters_) targets.push_back({p.elements, p.buffer, p.gradient, p.layer, p.index, false});
+    return targets;
+}
+
+void StepWriter::declareOptimizerState(std::span<const OptimizerTarget> targets, bool onHost) {
+    const auto add = [&](Bytes bytes, BufferRole whole, BufferRole shard, const OptimizerTarget& target) {
+        Buffer buffer{bytes, MemoryCategory::OptimizerState, target.flat ? shard : whole, DType::Fp32, true, false, target.layer, target.index};
+        buffer.onHost = onHost;
+        addBuffer(buffer);
+    };
+    if (input_.training.precision.masterWeights)
+        for (const OptimizerTarget& target : targets) add(target.elements * 4, BufferRole::MasterParameter, BufferRole::MasterShard, target);
+    if (input_.step == StepKind::Steady)
+        for (const OptimizerTarget& target : targets) {
+            const Bytes bytes = stateBytes(target);
+            if (bytes > 0) add(bytes, BufferRole::OptimizerState, BufferRole::OptimizerShard, target);
+        }
+}
+
+Bytes StepWriter::stateBytes(const OptimizerTarget& target) const {
     const Precision& precision = input_.training.precision;
-    const Shape& shape = workload_.typeOf(static_cast<std::size_t>(p.layer)).parameters[static_cast<std::size_t>(p.index)].shape;
-    const Bytes master = precision.masterWeights ? 4 * p.elements : 0;  // a buffer of its own: it exists before step 1
+    const Bytes master = precision.masterWeights ? 4 * target.elements : 0;  // a buffer of its own: it exists before step 1
+    if (target.flat) return flatOptimizerStateBytes(input_.training.optimizer, precision, target.elements) - master;
+    const Shape& shape = workload_.typeOf(static_cast<std::size_t>(target.layer)).parameters[static_cast<std::size_t>(target.index)].shape;
     return optimizerStateBytes(input_.training.optimizer, precision, shape) - master;
 }
 
@@ -65,20 +92,20 @@ std::vector<std::uint32_t> StepWriter::readyOrder() const {
     std::vector<std::uint32_t> order;
     std::vector<int> pending;
     for (const ModelParameter& p : parameters_) pending.push_back(p.uses);
-    for (std::size_t l = workload_.layers.size(); l-- > 0;) {
-        const LayerType& type = workload_.typeOf(l);
-        for (std::size_t o = type.ops.size(); o-- > 0;)
-            for (const int local : type.ops[o].parameters) {
-                const std::uint32_t p = parameterIndex_[l][static_cast<std::size_t>(local)];
-                if (--pending[p] == 0) order.push_back(p);
-            }
-    }
+    for (std::size_t c = part_.chunks.size(); c-- > 0;)
+        for (std::size_t l = part_.chunks[c].end; l-- > part_.chunks[c].begin;) {
+            const LayerType& type = workload_.typeOf(l);
+            for (std::size_t o = type.ops.size(); o-- > 0;)
+                for (const int local : type.ops[o].parameters) {
+                    const std::uint32_t p = parameterOf(l, local);
+                    if (--pending[p] == 0) order.push_back(p);
+                }
+        }
     return order;
 }
 
 void StepWriter::contributeGradient(std::size_t layer, int local) {
-    const std::uint32_t index = parameterIndex_[layer][static_cast<std::size_t>(local)];
-    ModelParameter& p = parameters_[index];
+    ModelParameter& p = parameters_[parameterOf(layer, local)];
     const Precision& precision = input_.training.precision;
     const Bytes produced = p.elements * sizeOf(precision.parameter), kept = p.elements * sizeOf(p.gradientDtype);
     const auto part = static_cast<std::uint16_t>(p.index);
@@ -116,6 +143,12 @@ void StepWriter::moveGradient(std::uint32_t index, BufferId target) {
     p.gradient = target;
 }
 
+void StepWriter::dropGradient(std::uint32_t index) {
+    ModelParameter& p = parameters_[index];
+    if (p.ownsGradient && p.hasGradient) release(p.gradient);
+    p.hasGradient = false;
+}
+
 void StepWriter::keepGradientIn(std::uint32_t index, BufferId target, DType dtype) {
     ModelParameter& p = parameters_[index];
     p.gradient = target;
@@ -141,44 +174,41 @@ void StepWriter::castGradientsToParameterType() {
     }
 }
 
-void StepWriter::optimizerStep() {
+void StepWriter::optimizerStep() { optimizerStep(wholeParameters()); }
+
+void StepWriter::optimizerStep(std::span<const OptimizerTarget> targets, std::optional<std::uint32_t> normAxis) {
     const TrainingConfig& training = input_.training;
     std::vector<std::int64_t> elements;
-    elements.reserve(parameters_.size());
-    for (const ModelParameter& p : parameters_) elements.push_back(p.elements);
+    elements.reserve(targets.size());
+    for (const OptimizerTarget& target : targets) elements.push_back(target.elements);
 
     const auto addKernels = [&](const std::vector<KernelWork>& kernels, TaskRole role) {
         std::uint16_t part = 0;
-        for (const KernelWork& kernel : kernels) {
-            schedule_.kernels.push_back(kernel);
-            Task task;
-            task.kind = TaskKind::Kernel;
-            task.phase = Phase::Optimizer;
-            task.role = role;
-            task.stream = kComputeStream;
-            task.work = static_cast<std::uint32_t>(schedule_.kernels.size() - 1);
-            task.part = part++;
-            addTask(task);
-        }
+        for (const KernelWork& work : kernels) kernel(kComputeStream, Phase::Optimizer, role, work, -1, part++);
     };
     if (training.precision.lossScaling) {
         addKernels(gradientUnscaling(training.precision, elements), TaskRole::Unscale);
+        if (normAxis) collective(kComputeStream, Phase::Optimizer, TaskRole::NormReduce, CollectiveOp::AllReduce, DType::Fp32, 1, *normAxis);
         // GradScaler.step reads whether a gradient overflowed before it lets the optimizer run.
         hostTask(TaskKind::HostSync, Phase::Optimizer, TaskRole::Unscale);
         writer_.dependOn(lastCompute_);
     }
-    if (training.gradientClipping) addKernels(gradientClipping(training.precision, elements), TaskRole::ClipGradients);
+    if (training.gradientClipping) {
+        if (normAxis) collective(kComputeStream, Phase::Optimizer, TaskRole::NormReduce, CollectiveOp::AllReduce, DType::Fp32, 1, *normAxis);
+        addKernels(gradientClipping(training.precision, elements), TaskRole::ClipGradients);
+    }
 
-    const std::size_t firstTask = rankProgram_.tasks.size();
+    const std::size_t firstTask = writer_.program().tasks.size();
     addKernels(ringside::optimizerStep(training.optimizer, training.precision, elements), TaskRole::OptimizerKernel);
-    if (rankProgram_.tasks.size() == firstTask) return;
+    if (writer_.program().tasks.size() == firstTask) return;
     const Bytes transient = foreachTransientBytes(training.optimizer, training.precision, elements);
     // Uses belong to the last kernel: the whole step reads gradients and writes parameters.
     if (input_.step == StepKind::First)
-        for (const ModelParameter& p : parameters_) {
-            const Bytes bytes = stateBytes(p);
+        for (const OptimizerTarget& target : targets) {
+            const Bytes bytes = stateBytes(target);
             if (bytes == 0) continue;
-            const BufferId state = addBuffer({bytes, MemoryCategory::OptimizerState, BufferRole::OptimizerState, DType::Fp32, false, true, p.layer, p.index});
+            const BufferId state = addBuffer({bytes, MemoryCategory::OptimizerState, target.flat ? BufferRole::OptimizerShard : BufferRole::OptimizerState, DType::Fp32,
+                                              false, true, target.layer, target.index});
             writer_.use(state, UseKind::Allocate);
         }
     if (transient > 0) {
@@ -186,9 +216,9 @@ void StepWriter::optimizerStep() {
         writer_.use(workspace, UseKind::Allocate);
         writer_.use(workspace, UseKind::Free);
     }
-    for (const ModelParameter& p : parameters_) {
-        writer_.use(p.gradient, UseKind::Read);
-        writer_.use(p.buffer, UseKind::Write);
+    for (const OptimizerTarget& target : targets) {
+        if (target.gradient != kNoBuffer) writer_.use(target.gradient, UseKind::Read);
+        if (target.parameter != kNoBuffer) writer_.use(target.parameter, UseKind::Write);
     }
 }
 
@@ -198,6 +228,8 @@ void StepWriter::endStep() {
         if (p.ownsGradient && p.hasGradient) release(p.gradient);
         p.hasGradient = false;
     }
+    // The batch of the next step is needed when this one ends.
+    if (lastLoad_ != kNoTask) hostWait(Phase::Input, TaskRole::LoadBatch, std::array{lastLoad_});
     if (input_.training.readLossEachStep) readLoss();
 }
 

@@ -11,9 +11,9 @@ namespace {
 
 constexpr double kDefaultBucketMb = 25;
 
-class MainGradBuckets final : public GradientListener {
+class MainGradBuckets final : public StepHooks {
 public:
-    MainGradBuckets(StepWriter& step, const StrategyInput& input) {
+    MainGradBuckets(StepWriter& step, const StrategyInput& input) : chunks_(step.part().chunks.size()) {
         communication_ = step.program().addStream(StreamKind::Communication, "nccl dp");
         std::vector<GradientSize> sizes;
         for (const ModelParameter& p : step.parameters()) sizes.push_back({p.elements, DType::Fp32, false});
@@ -39,11 +39,15 @@ public:
         }
     }
 
-    void prepareForBackward() {
-        for (State& bucket : buckets_) bucket.pending = bucket.size;
+    void beforeBackwardPass(StepWriter&, const Pass& pass) override {
+        sync_ = pass.last;
+        if (sync_ && pass.chunk + 1 == chunks_)
+            for (State& bucket : buckets_) bucket.pending = bucket.size;
     }
+    void afterBackwardPass(StepWriter& step, const Pass&) override { step.readLoss(); }  // loss.item() in every micro-step
 
     void onGradientReady(StepWriter& step, std::uint32_t p) override {
+        if (!sync_) return;
         State& bucket = buckets_[bucketOf_[p]];
         if (--bucket.pending > 0) return;
         const auto part = static_cast<std::uint16_t>(bucketOf_[p]);
@@ -68,9 +72,17 @@ private:
         BufferId buffer = 0;
         TaskId done = 0;
     };
+    std::size_t chunks_;
+    bool sync_ = false;
     StreamId communication_ = 0;
     std::vector<State> buckets_;
     std::vector<std::uint32_t> bucketOf_;
+};
+
+/// loss.item() in every micro-step.
+class LossEachMicroStep final : public StepHooks {
+public:
+    void afterBackwardPass(StepWriter& step, const Pass&) override { step.readLoss(); }
 };
 
 class Picotron final : public Strategy {
@@ -79,33 +91,26 @@ public:
     std::string_view summary() const override {
         return "Picotron's bucketed data parallelism: fp32 main gradients, buckets in registration order, reduced in any order.";
     }
-    std::vector<Knob> knobs() const override { return {{"bucket_mb", "25", "bucket size in MiB of fp32 gradients; a bucket never exceeds it"}}; }
+    std::vector<Knob> knobs() const override {
+        return withMesh({{"bucket_mb", "25", "bucket size in MiB of fp32 gradients; a bucket never exceeds it"}});
+    }
 
     Result<Schedule> write(const StrategyInput& input) const override {
-        Schedule schedule = makeSchedule(input, name());
-        StepWriter step(input, schedule);
-        const int microSteps = static_cast<int>(input.training.gradAccum);
-        std::optional<MainGradBuckets> buckets;  // train.py wraps the model only if there is more than one rank
-        if (schedule.world > 1) {
-            buckets.emplace(step, input);
-            buckets->zero(step);
-        }
-        for (int m = 0; m < microSteps; ++m) {
-            const bool sync = buckets && m + 1 == microSteps;
-            step.stepOverhead();
-            step.inputCopy(m);
-            step.forward(m);
-            if (sync) buckets->prepareForBackward();
-            step.backward(m, sync ? &*buckets : nullptr);
-            step.readLoss();  // loss.item() in every micro-step
-        }
-        if (buckets) {
-            buckets->finish(step);
-            step.castGradientsToParameterType();
-        }
-        step.optimizerStep();
-        step.endStep();
-        return schedule;
+        return writeStep(input, name(), [&](StepWriter& step) -> Result<void> {
+            if (step.syncRanks() == 1) {  // train.py wraps the model only if there is more than one rank
+                LossEachMicroStep hooks;
+                step.runPasses(hooks);
+            } else {
+                MainGradBuckets buckets(step, input);
+                buckets.zero(step);
+                step.runPasses(buckets);
+                buckets.finish(step);
+                step.castGradientsToParameterType();
+            }
+            step.optimizerStep();
+            step.endStep();
+            return {};
+        });
     }
 };
 

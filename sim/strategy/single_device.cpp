@@ -16,18 +16,13 @@ public:
         const std::int64_t devices = input.cluster.deviceCount();
         if (devices != 1)
             return badInput("strategy", fmt::format("'single' trains on one device, but the cluster has {}; use --devices 1, or another strategy", devices));
-        Schedule schedule = makeSchedule(input, name());
-        StepWriter step(input, schedule);
-        const int microSteps = static_cast<int>(input.training.gradAccum);
-        for (int m = 0; m < microSteps; ++m) {
-            step.stepOverhead();
-            step.inputCopy(m);
-            step.forward(m);
-            step.backward(m, nullptr);
-        }
-        step.optimizerStep();
-        step.endStep();
-        return schedule;
+        return writeStep(input, name(), [](StepWriter& step) -> Result<void> {
+            StepHooks nothing;
+            step.runPasses(nothing);
+            step.optimizerStep();
+            step.endStep();
+            return {};
+        });
     }
 };
 

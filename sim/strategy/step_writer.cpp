@@ -1,62 +1,98 @@
 #include "sim/strategy/step_writer.h"
 
 #include <algorithm>
-#include <limits>
+#include <array>
+
+#include <fmt/format.h>
 
 #include "model/base/check.h"
+#include "sim/strategy/pipeline_order.h"
 
 namespace ringside {
 namespace {
 
-constexpr BufferId kNone = std::numeric_limits<BufferId>::max();
+constexpr BufferId kNone = kNoBuffer;
+
+/// Micro-steps to write: all of them, or enough for the steady one to be seen twice before it is repeated.
+int writtenMicroSteps(const StrategyInput& input, const DeviceMesh& mesh) {
+    const auto all = static_cast<int>(input.training.gradAccum);
+    if (input.mostMicroSteps == 0) return all;
+    if (mesh.pp == 1) return std::min(all, std::max(4, input.mostMicroSteps));
+    // Only 1F1B comes to a steady state of one micro-batch in and one out; GPipe holds them all.
+    if (pipelineKindOf(input.parallel) != PipelineKind::OneForwardOneBackward) return all;
+    return std::min(all, 2 * static_cast<int>(mesh.pp) + std::max(4, input.mostMicroSteps));
+}
 
 }  // namespace
 
-Schedule makeSchedule(const StrategyInput& input, std::string_view strategy) {
+Result<Schedule> writeStep(const StrategyInput& input, std::string_view strategy, const std::function<Result<void>(StepWriter&)>& write, bool declare) {
     Schedule schedule;
-    schedule.workload = input.workload;
     schedule.strategy = strategy;
     schedule.world = input.cluster.deviceCount();
-    schedule.axes.push_back({"dp", schedule.world, 1});
-    schedule.programs.emplace_back();
-    RankProgram& program = schedule.programs.back();
-    program.streams = {{StreamKind::Host, "host"}, {StreamKind::Compute, "compute"}};
-    std::int64_t first = 0;
-    for (std::size_t g = 0; g < input.cluster.nodes.size(); ++g) {
-        const NodeGroup& nodes = input.cluster.nodes[g];
-        const std::int64_t ranks = nodes.count * nodes.kind.devices;
-        schedule.classes.push_back({0, g, {first, 1, ranks}});
-        first += ranks;
+    schedule.hostWorks.push_back({});
+    TRY(const DeviceMesh mesh, meshOf(input.parallel, schedule.world));
+    const MeshAxes axes = addMeshAxes(schedule, mesh, input.parallel);
+    TRY(const std::vector<ProgramPart> parts, programParts(input, mesh));
+    schedule.workload = parts.front().workload;
+    if (mesh.pp > 1 && pipelineKindOf(input.parallel) == PipelineKind::Interleaved && input.training.gradAccum % mesh.pp != 0)
+        return badInput("training.grad_accum", fmt::format("an interleaved pipeline of {} stages needs a multiple of {} micro-batches, found {}", mesh.pp, mesh.pp, input.training.gradAccum));
+    const int written = writtenMicroSteps(input, mesh);
+    if (written < input.training.gradAccum)
+        schedule.steady = {mesh.pp == 1 ? written - 2 : static_cast<int>(mesh.pp) + 2, input.training.gradAccum - written + 1};
+    for (const ProgramPart& part : parts) {
+        const auto program = static_cast<std::uint32_t>(schedule.programs.size());
+        schedule.programs.emplace_back().streams = {{StreamKind::Host, "host"}, {StreamKind::Compute, "compute"}};
+        for (const RankSet& ranks : part.ranks) addClasses(schedule, input.cluster, program, ranks, part.weight);
+        StepWriter step(input, schedule, program, part, mesh, axes);
+        if (declare) step.declareState();
+        TRY_VOID(write(step));
     }
+    std::sort(schedule.classes.begin(), schedule.classes.end(), [](const RankClass& a, const RankClass& b) { return a.ranks.first < b.ranks.first; });
     return schedule;
 }
 
-StepWriter::StepWriter(const StrategyInput& input, Schedule& schedule)
-    : input_(input), schedule_(schedule), workload_(*input.workload), rankProgram_(schedule.programs.front()), writer_(rankProgram_) {
-    for (const LayerType& type : workload_.types) {
+StepWriter::StepWriter(const StrategyInput& input, Schedule& schedule, std::uint32_t program, const ProgramPart& part, const DeviceMesh& mesh, const MeshAxes& axes)
+    : input_(input), schedule_(schedule), part_(part), mesh_(mesh), axes_(axes), workload_(*part.workload), program_(program), writer_(schedule, program),
+      gradientDtype_(input.training.precision.gradient), microSteps_(writtenMicroSteps(input, mesh)) {
+    std::vector<bool> needed(workload_.types.size());
+    for (const LayerRange& chunk : part_.chunks)
+        for (std::size_t l = chunk.begin; l < chunk.end; ++l) needed[static_cast<std::size_t>(workload_.layers[l].type)] = true;
+    for (std::size_t t = 0; t < workload_.types.size(); ++t) {
+        const LayerType& type = workload_.types[t];
         plans_.push_back(planLayer(type, input.training.recompute));
         forwardKernels_.emplace_back();
         backwardKernels_.emplace_back();
+        if (!needed[t]) continue;
         for (const Op& op : type.ops) {
-            forwardKernels_.back().push_back(static_cast<std::uint32_t>(schedule_.kernels.size()));
-            schedule_.kernels.insert(schedule_.kernels.end(), op.forward.begin(), op.forward.end());
-            backwardKernels_.back().push_back(static_cast<std::uint32_t>(schedule_.kernels.size()));
-            schedule_.kernels.insert(schedule_.kernels.end(), op.backward.begin(), op.backward.end());
+            forwardKernels_.back().push_back(static_cast<std::uint32_t>(schedule.kernels.size()));
+            schedule.kernels.insert(schedule.kernels.end(), op.forward.begin(), op.forward.end());
+            backwardKernels_.back().push_back(static_cast<std::uint32_t>(schedule.kernels.size()));
+            schedule.kernels.insert(schedule.kernels.end(), op.backward.begin(), op.backward.end());
         }
     }
     std::size_t tasks = 0, values = 0;
     for (std::size_t l = 0; l < workload_.layers.size(); ++l) {
         valueOffset_.push_back(static_cast<std::uint32_t>(values));
         values += workload_.typeOf(l).values.size();
-        for (const Op& op : workload_.typeOf(l).ops) tasks += op.forward.size() + op.backward.size();
     }
-    values_.assign(values, kNone);
+    for (const LayerRange& chunk : part_.chunks)
+        for (std::size_t l = chunk.begin; l < chunk.end; ++l)
+            for (const Op& op : workload_.typeOf(l).ops) tasks += op.forward.size() + op.backward.size();
+    const int flights = mesh.pp > 1 ? microStepsInFlight(pipelineKindOf(input.parallel), static_cast<int>(part.stage), static_cast<int>(mesh.pp), microSteps_) : 1;
+    flights_.assign(static_cast<std::size_t>(flights), std::vector<BufferId>(values, kNone));
+    inputs_.assign(flights_.size(), kNone);
+    received_.assign(flights_.size() * part_.chunks.size(), kNone);
     gradients_.assign(values, kNone);
-    tasks = tasks * static_cast<std::size_t>(input.training.gradAccum) * 5 / 4 + 64;
-    rankProgram_.tasks.reserve(tasks);
-    rankProgram_.uses.reserve(tasks * 6);
-    rankProgram_.buffers.reserve(values * 2);
-    declareState();
+    tasks = tasks * static_cast<std::size_t>(microSteps_) * 5 / 4 + 64;
+    RankProgram& mine = schedule.programs[program];
+    mine.tasks.reserve(tasks);
+    mine.uses.reserve(tasks * 6);
+    mine.buffers.reserve(values * 2);
+}
+
+void StepWriter::enterPass(const Pass& pass) {
+    flight_ = static_cast<std::size_t>(pass.microStep) % flights_.size();
+    setMicroStep(pass.microStep);
 }
 
 BufferId StepWriter::addBuffer(const Buffer& buffer) {
@@ -69,41 +105,71 @@ TaskId StepWriter::addTask(Task task) {
     const TaskId id = writer_.add(task);
     if (task.stream == kComputeStream) {
         lastCompute_ = id;
+        hasCompute_ = true;
         for (const TaskId earlier : pendingWaits_) writer_.dependOn(earlier);
         pendingWaits_.clear();
     }
     return id;
 }
 
-void StepWriter::hostTask(TaskKind kind, Phase phase, TaskRole role) {
+TaskId StepWriter::hostTask(TaskKind kind, Phase phase, TaskRole role, std::uint32_t work, std::uint16_t part) {
     Task task;
     task.kind = kind;
     task.phase = phase;
     task.role = role;
     task.stream = kHostStream;
-    addTask(task);
+    task.work = work;
+    task.part = part;
+    return addTask(task);
 }
 
-void StepWriter::stepOverhead() {
-    hostTask(TaskKind::HostWork, Phase::Input, TaskRole::StepOverhead);
+TaskId StepWriter::hostWait(Phase phase, TaskRole role, std::span<const TaskId> tasks, std::uint16_t part) {
+    const TaskId id = hostTask(TaskKind::HostSync, phase, role, 0, part);
+    for (const TaskId earlier : tasks) writer_.dependOn(earlier);
+    return id;
+}
+
+TaskId StepWriter::hostWork(StreamId stream, Phase phase, TaskRole role, const HostWork& work, std::uint16_t part) {
+    Task task;
+    task.kind = TaskKind::HostWork;
+    task.phase = phase;
+    task.role = role;
+    task.stream = stream;
+    task.work = writer_.intern(schedule_.hostWorks, work);
+    task.part = part;
+    return addTask(task);
+}
+
+void StepWriter::stepOverhead() { hostTask(TaskKind::HostWork, Phase::Input, TaskRole::StepOverhead); }
+
+// The loader fills its queue beside the step: the batch of the next micro-step is loaded while this one runs, and whoever
+// needs it first waits for it.
+void StepWriter::loadNextBatch() {
+    if (input_.training.inputMsPerSample <= 0) return;
+    if (loader_ == 0) loader_ = writer_.addStream(StreamKind::Loader, "input pipeline");
+    const double seconds = input_.training.inputMsPerSample * 1e-3 * static_cast<double>(workload_.samples) / static_cast<double>(input_.training.inputWorkers);
+    lastLoad_ = hostWork(loader_, Phase::Input, TaskRole::LoadBatch, {HostWork::Kind::Fixed, seconds});
 }
 
 void StepWriter::inputCopy(int microStep) {
     setMicroStep(microStep);
-    if (schedule_.copies.empty()) schedule_.copies.push_back({CopyWork::Direction::HostToDevice, workload_.inputBytes});
-    Task task;
-    task.kind = TaskKind::Copy;
-    task.phase = Phase::Input;
-    task.role = TaskRole::InputCopy;
-    task.stream = kComputeStream;
-    task.work = 0;
-    addTask(task);
-    writer_.use(inputBuffer_, UseKind::Allocate);
-    writer_.use(inputBuffer_, UseKind::Write);
-    hold(inputBuffer_);
+    if (lastLoad_ != kNoTask) hostWait(Phase::Input, TaskRole::LoadBatch, std::array{lastLoad_});
+    copy(kComputeStream, Phase::Input, TaskRole::InputCopy, {CopyWork::Direction::HostToDevice, workload_.inputBytes});
+    BufferId& batch = inputs_[flight_];
+    if (batch == kNone || references_[batch] > 0)
+        batch = addBuffer({workload_.inputBytes, MemoryCategory::Activations, BufferRole::Input, DType::Int64, false, false, -1, 0});
+    writer_.use(batch, UseKind::Allocate);
+    writer_.use(batch, UseKind::Write);
+    hold(batch);
+    loadNextBatch();
 }
 
-BufferId StepWriter::valueBuffer(std::size_t layer, int value) { return values_[valueOffset_[layer] + static_cast<std::uint32_t>(value)]; }
+BufferId StepWriter::layerInput(std::size_t layer) {
+    if (layer == 0) return inputs_[flight_];
+    for (std::size_t c = 0; c < part_.chunks.size(); ++c)
+        if (part_.chunks[c].begin == layer) return received_[flight_ * part_.chunks.size() + c];
+    return valueBuffer(layer - 1, workload_.typeOf(layer - 1).output);
+}
 
 void StepWriter::release(BufferId buffer) {
     CHECK(references_[buffer] > 0);
@@ -126,7 +192,7 @@ void StepWriter::opTask(std::size_t layer, int op, std::size_t kernel, std::uint
 // A value's buffer is held by the forward pass until its last reader, and by every op that saves it until that op's
 // backward. `save` is false when full recompute will run the layer again; `release` is false in the second run of the
 // attention core, whose inputs the first run has released already.
-void StepWriter::runForwardOps(std::size_t layer, int firstOp, int lastOp, bool save, Phase phase, bool releaseValues) {
+void StepWriter::runForwardOps(std::size_t layer, int firstOp, int lastOp, bool save, Phase phase, bool releaseValues, StepHooks* hooks) {
     const LayerType& type = workload_.typeOf(layer);
     const LayerPlan& plan = plans_[static_cast<std::size_t>(workload_.layers[layer].type)];
     const std::uint32_t offset = valueOffset_[layer];
@@ -134,6 +200,7 @@ void StepWriter::runForwardOps(std::size_t layer, int firstOp, int lastOp, bool 
     for (int o = firstOp; o <= lastOp; ++o) {
         const Op& op = type.ops[static_cast<std::size_t>(o)];
         const OpPlan& opPlan = plan.ops[static_cast<std::size_t>(o)];
+        if (hooks) hooks->beforeForwardOp(*this, layer, o);
         const auto saves = [&](int v) {
             if (!save) return false;
             // Selective recompute: what the core itself produces is not kept by the core's ops in the first run …
@@ -143,7 +210,7 @@ void StepWriter::runForwardOps(std::size_t layer, int firstOp, int lastOp, bool 
         };
         if (opPlan.isView) {
             const BufferId same = valueBuffer(layer, op.inputs[0]);
-            values_[offset + static_cast<std::uint32_t>(op.outputs[0])] = same;
+            values()[offset + static_cast<std::uint32_t>(op.outputs[0])] = same;
             hold(same);
         } else {
             const std::size_t kernels = op.forward.size();
@@ -152,7 +219,7 @@ void StepWriter::runForwardOps(std::size_t layer, int firstOp, int lastOp, bool 
                 if (k == 0) {
                     for (const int v : op.outputs) {
                         const Value& value = type.values[static_cast<std::size_t>(v)];
-                        BufferId& buffer = values_[offset + static_cast<std::uint32_t>(v)];
+                        BufferId& buffer = values()[offset + static_cast<std::uint32_t>(v)];
                         // A buffer of this value from an earlier micro-step or run is used again once it is free.
                         if (buffer == kNone || references_[buffer] > 0) {
                             buffer = addBuffer({value.bytes(), MemoryCategory::Activations, BufferRole::Value, value.dtype, false, false, static_cast<std::int32_t>(layer), v});
@@ -181,49 +248,53 @@ void StepWriter::runForwardOps(std::size_t layer, int firstOp, int lastOp, bool 
                         for (const int in : type.ops[static_cast<std::size_t>(later)].inputs) readInside = readInside || in == v;
                     if (!readInside) release(valueBuffer(layer, v));
                 }
+        if (hooks) hooks->afterForwardOp(*this, layer, o);
     }
 }
 
-void StepWriter::forwardLayer(std::size_t layer, bool save, Phase phase) {
+void StepWriter::forwardLayer(std::size_t layer, bool save, Phase phase, StepHooks* hooks) {
     const LayerType& type = workload_.typeOf(layer);
-    const std::uint32_t offset = valueOffset_[layer];
-    if (phase == Phase::Forward) values_[offset] = layer == 0 ? inputBuffer_ : valueBuffer(layer - 1, workload_.typeOf(layer - 1).output);
-    runForwardOps(layer, 0, static_cast<int>(type.ops.size()) - 1, save, phase, true);
+    if (phase == Phase::Forward) values()[valueOffset_[layer]] = layerInput(layer);
+    runForwardOps(layer, 0, static_cast<int>(type.ops.size()) - 1, save, phase, true, hooks);
 }
 
-void StepWriter::forward(int microStep) {
-    setMicroStep(microStep);
-    for (std::size_t l = 0; l < workload_.layers.size(); ++l) {
+void StepWriter::forward(const Pass& pass, StepHooks& hooks) {
+    const LayerRange layers = part_.chunks[pass.chunk];
+    for (std::size_t l = layers.begin; l < layers.end; ++l) {
         const bool checkpoint = input_.training.recompute == Recompute::Full && workload_.typeOf(l).isBlock;
-        if (checkpoint) {
-            // The checkpoint keeps the block's input; everything else goes when forward is done with it.
-            hold(l == 0 ? inputBuffer_ : valueBuffer(l - 1, workload_.typeOf(l - 1).output));
-        }
-        forwardLayer(l, !checkpoint, Phase::Forward);
+        hooks.beforeForward(*this, l);
+        // The checkpoint keeps the block's input; everything else goes when forward is done with it.
+        if (checkpoint) hold(layerInput(l));
+        forwardLayer(l, !checkpoint, Phase::Forward, &hooks);
+        hooks.afterForward(*this, l);
     }
 }
 
-void StepWriter::backward(int microStep, GradientListener* listener) {
-    setMicroStep(microStep);
-    for (ModelParameter& p : parameters_) p.pendingUses = p.uses;
-    const std::size_t last = workload_.layers.size() - 1;
+void StepWriter::backward(const Pass& pass, StepHooks& hooks) {
+    const LayerRange layers = part_.chunks[pass.chunk];
+    for (ModelParameter& p : parameters_)
+        if (static_cast<std::size_t>(p.layer) >= layers.begin && static_cast<std::size_t>(p.layer) < layers.end) p.pendingUses = p.uses;
+    const std::size_t last = layers.end - 1;
+    const bool hasLoss = layers.end == workload_.layers.size();
     // The last layer's output (the loss) is still held by the training loop.
     const BufferId loss = valueBuffer(last, workload_.typeOf(last).output);
-    for (std::size_t l = workload_.layers.size(); l-- > 0;) {
+    for (std::size_t l = layers.end; l-- > layers.begin;) {
         const LayerType& type = workload_.typeOf(l);
+        hooks.beforeBackward(*this, l);
         if (input_.training.recompute == Recompute::Full && type.isBlock) {
             // Run the block again from its input, keeping what backward needs, and drop the second copy of its output.
             hold(valueBuffer(l, 0));
-            forwardLayer(l, true, Phase::Recompute);
+            forwardLayer(l, true, Phase::Recompute, &hooks);
             release(valueBuffer(l, type.output));
             release(valueBuffer(l, 0));  // the checkpoint's hold; the saving ops hold it now where they need it
         }
-        backwardLayer(l, listener);
+        backwardLayer(l, hooks);
+        hooks.afterBackward(*this, l);
     }
-    release(loss);
+    if (hasLoss) release(loss);
 }
 
-void StepWriter::backwardLayer(std::size_t layer, GradientListener* listener) {
+void StepWriter::backwardLayer(std::size_t layer, StepHooks& hooks) {
     const LayerType& type = workload_.typeOf(layer);
     const LayerPlan& plan = plans_[static_cast<std::size_t>(workload_.layers[layer].type)];
     const std::uint32_t offset = valueOffset_[layer];
@@ -235,7 +306,8 @@ void StepWriter::backwardLayer(std::size_t layer, GradientListener* listener) {
     for (int o = static_cast<int>(type.ops.size()) - 1; o >= 0; --o) {
         const Op& op = type.ops[static_cast<std::size_t>(o)];
         const OpPlan& opPlan = plan.ops[static_cast<std::size_t>(o)];
-        if (o == plan.lastRecomputed) runForwardOps(layer, plan.firstRecomputed, plan.lastRecomputed, true, Phase::Recompute, false);
+        hooks.beforeBackwardOp(*this, layer, o);
+        if (o == plan.lastRecomputed) runForwardOps(layer, plan.firstRecomputed, plan.lastRecomputed, true, Phase::Recompute, false, nullptr);
 
         const std::size_t kernels = op.backward.size();
         // Without a kernel of its own (views, residual adds) the output's gradient simply becomes the inputs' gradient.
@@ -281,11 +353,11 @@ void StepWriter::backwardLayer(std::size_t layer, GradientListener* listener) {
             release(slot);
             slot = kNone;
         }
-        if (listener)
-            for (const int p : op.parameters) {
-                const std::uint32_t index = parameterIndex_[layer][static_cast<std::size_t>(p)];
-                if (parameters_[index].pendingUses == 0) listener->onGradientReady(*this, index);
-            }
+        for (const int p : op.parameters) {
+            const std::uint32_t index = parameterOf(layer, p);
+            if (kernels > 0 && parameters_[index].pendingUses == 0) hooks.onGradientReady(*this, index);
+        }
+        hooks.afterBackwardOp(*this, layer, o);
     }
     if (layer == 0) {
         // The gradient of the first value, if any op made one, has no reader.
@@ -319,16 +391,39 @@ TaskId StepWriter::memoryKernel(StreamId stream, Phase phase, TaskRole role, std
     return addTask(task);
 }
 
+TaskId StepWriter::kernel(StreamId stream, Phase phase, TaskRole role, const KernelWork& work, std::int32_t layer, std::uint16_t part) {
+    schedule_.kernels.push_back(work);
+    Task task;
+    task.kind = TaskKind::Kernel;
+    task.phase = phase;
+    task.role = role;
+    task.stream = stream;
+    task.work = static_cast<std::uint32_t>(schedule_.kernels.size() - 1);
+    task.layer = layer;
+    task.part = part;
+    return addTask(task);
+}
+
 TaskId StepWriter::collective(StreamId stream, Phase phase, TaskRole role, CollectiveOp op, DType dtype, std::int64_t elements, std::uint32_t axis,
-                              std::int32_t layer, std::uint16_t part) {
-    schedule_.collectives.push_back({op, dtype, elements, axis});
+                              std::int32_t layer, std::uint16_t part, std::int32_t sender) {
     Task task;
     task.kind = TaskKind::Collective;
     task.phase = phase;
     task.role = role;
     task.stream = stream;
-    task.work = static_cast<std::uint32_t>(schedule_.collectives.size() - 1);
+    task.work = writer_.intern(schedule_.collectives, CollectiveWork{op, dtype, elements, axis, sender});
     task.layer = layer;
+    task.part = part;
+    return addTask(task);
+}
+
+TaskId StepWriter::copy(StreamId stream, Phase phase, TaskRole role, const CopyWork& work, std::uint16_t part) {
+    Task task;
+    task.kind = TaskKind::Copy;
+    task.phase = phase;
+    task.role = role;
+    task.stream = stream;
+    task.work = writer_.intern(schedule_.copies, work);
     task.part = part;
     return addTask(task);
 }

@@ -1,77 +1,125 @@
 // StepWriter: the parts that every strategy's step is made of: the input copy, forward, backward with gradients, the
-// optimizer, and the memory each of them holds. A strategy calls these and puts its own tasks between them.
+// optimizer, and the memory each of them holds. A strategy calls these and puts its own tasks between them (StepHooks).
 //
 // step_writer.cpp holds forward and backward, parameter_writer.cpp parameters, gradients and the optimizer.
-// The backward pass tells a GradientListener when a parameter's gradient is complete: that is where DDP fills buckets and
-// where the naive strategy reduces.
+//
+//     return writeStep(input, name(), [&](StepWriter& step) {
+//         MyHooks hooks(step);
+//         step.runPasses(hooks);      // every micro-step, through the pipeline if there is one
+//         step.optimizerStep();
+//         step.endStep();
+//     });
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "sim/schedule/program_writer.h"
+#include "sim/strategy/device_mesh.h"
 #include "sim/strategy/layer_plan.h"
+#include "sim/strategy/step_hooks.h"
 #include "sim/strategy/strategy.h"
 
 namespace ringside {
 
-class StepWriter;
+constexpr BufferId kNoBuffer = 0xffffffffU;
 
-class GradientListener {
-public:
-    virtual ~GradientListener() = default;
-    /// The gradient of parameter `p` (index into StepWriter::parameters) is complete for this micro-step; the task written
-    /// last completes it.
-    virtual void onGradientReady(StepWriter& writer, std::uint32_t p) = 0;
-};
-
-/// A trainable tensor of the whole model; tied uses are not listed again.
+/// A trainable tensor of the program's part of the model; tied uses are not listed again.
 struct ModelParameter {
     std::int32_t layer = 0;
     std::int32_t index = 0;       ///< in the layer
     std::int64_t elements = 0;
-    BufferId buffer = 0;
-    BufferId gradient = 0;        ///< where the gradient accumulates; a strategy may point it into a bucket
-    bool ownsGradient = true;     ///< `gradient` is a buffer of its own (freed by zeroGradients)
+    BufferId buffer = kNoBuffer;  ///< what ops read; a strategy that shards points it at the gathered buffer while there is one
+    BufferId gradient = kNoBuffer;  ///< where the gradient accumulates; a strategy may point it into a bucket
+    bool ownsGradient = true;     ///< `gradient` is a buffer of its own (freed by endStep or dropGradient)
     bool hasGradient = false;     ///< holds (part of) this step's gradient
     DType gradientDtype = DType::Fp32;  ///< of `gradient`
     bool zeroed = false;          ///< `gradient` is zeroed before the step: every contribution is added to it
+    bool expert = false;          ///< its gradient is averaged over the ranks that hold the same experts
+    bool replicated = false;      ///< whole on every tensor-parallel rank
     int uses = 1;                 ///< ops that contribute to the gradient in one backward
     int pendingUses = 0;
 };
 
+/// What the writer declares by itself before the step. A strategy that shards declares the rest.
+struct StateOptions {
+    bool parameters = true;   ///< a persistent buffer per parameter
+    bool optimizer = true;    ///< fp32 masters and the optimizer's state, per parameter
+    std::optional<DType> gradientDtype;  ///< of .grad; empty: the precision's
+};
+
+/// What the optimizer updates: a parameter, or this rank's shard of some.
+struct OptimizerTarget {
+    std::int64_t elements = 0;
+    BufferId parameter = kNoBuffer, gradient = kNoBuffer;
+    std::int32_t layer = -1, index = 0;  ///< for the name of its state
+    bool flat = false;                   ///< a shard: a flat piece of memory, not a tensor of its own shape
+};
+
 class StepWriter {
 public:
-    StepWriter(const StrategyInput& input, Schedule& schedule);
+    StepWriter(const StrategyInput& input, Schedule& schedule, std::uint32_t program, const ProgramPart& part, const DeviceMesh& mesh, const MeshAxes& axes);
 
     const StrategyInput& input() const { return input_; }
+    const Workload& workload() const { return workload_; }
+    const ProgramPart& part() const { return part_; }
+    const DeviceMesh& mesh() const { return mesh_; }
+    const MeshAxes& axes() const { return axes_; }
     Schedule& schedule() { return schedule_; }
     ProgramWriter& program() { return writer_; }
     std::vector<ModelParameter>& parameters() { return parameters_; }
+    /// Ranks that average gradients with this one: 1 means that there is nothing to communicate.
+    std::int64_t syncRanks() const { return mesh_.syncRanks(); }
+    /// Index into parameters() of parameter `local` of `layer` (of its owner, where it is tied). REQUIRES: the layer is in this part.
+    std::uint32_t parameterOf(std::size_t layer, int local) const { return parameterIndex_[layer][static_cast<std::size_t>(local)]; }
     /// Order in which backward completes gradients, as indices into parameters().
     std::vector<std::uint32_t> readyOrder() const;
-    DType gradientDtype() const { return input_.training.precision.gradient; }
+    DType gradientDtype() const { return gradientDtype_; }
+    /// Micro-steps that are written (Schedule::steady says which one stands for several).
+    int microSteps() const { return microSteps_; }
+
+    /// Must be called once, before anything else is written. runPasses and the like rely on it.
+    void declareState(const StateOptions& options = {});
+
+    /// Every micro-step: forward and backward, in the pipeline's order if there is one, with the input's copy and what goes
+    /// between stages.
+    void runPasses(StepHooks& hooks);
 
     void stepOverhead();
     void inputCopy(int microStep);
-    void forward(int microStep);
-    /// `listener` may be null (gradients only accumulate).
-    void backward(int microStep, GradientListener* listener);
+    void forward(const Pass& pass, StepHooks& hooks);
+    void backward(const Pass& pass, StepHooks& hooks);
     /// Loss scaling, clipping and the optimizer's kernels over all parameters.
     void optimizerStep();
+    /// The same over shards. `normAxis`: the gradient norm is summed over this axis before clipping.
+    void optimizerStep(std::span<const OptimizerTarget> targets, std::optional<std::uint32_t> normAxis = {});
+    /// Declares the optimizer's persistent state (master copies too) of the targets; REQUIRES: StateOptions::optimizer was false.
+    void declareOptimizerState(std::span<const OptimizerTarget> targets, bool onHost = false);
     /// zero_grad(set_to_none=True), and the host reading the loss (if the training loop does).
     void endStep();
     /// The host waits for what the compute stream has been given so far (`loss.item()`).
     void readLoss();
+    /// The host waits for these tasks.
+    TaskId hostWait(Phase phase, TaskRole role, std::span<const TaskId> tasks, std::uint16_t part = 0);
+    /// Work of the host's processor, memory or storage, on the host thread or on `stream`.
+    TaskId hostWork(StreamId stream, Phase phase, TaskRole role, const HostWork& work, std::uint16_t part = 0);
 
     /// A memory-bound kernel on `stream` that reads and writes `bytes` in all.
     TaskId memoryKernel(StreamId stream, Phase phase, TaskRole role, std::string_view name, Bytes bytes, std::int32_t layer = -1, std::uint16_t part = 0);
+    /// Any kernel.
+    TaskId kernel(StreamId stream, Phase phase, TaskRole role, const KernelWork& work, std::int32_t layer = -1, std::uint16_t part = 0);
     TaskId collective(StreamId stream, Phase phase, TaskRole role, CollectiveOp op, DType dtype, std::int64_t elements, std::uint32_t axis,
-                      std::int32_t layer = -1, std::uint16_t part = 0);
+                      std::int32_t layer = -1, std::uint16_t part = 0, std::int32_t sender = -1);
+    TaskId copy(StreamId stream, Phase phase, TaskRole role, const CopyWork& work, std::uint16_t part = 0);
     /// Frees the gradient's own buffer now (with the task written last) and lets `target` hold the gradient from here on.
     void moveGradient(std::uint32_t p, BufferId target);
+    /// Frees the gradient's own buffer now: its contents went elsewhere, and the next contribution starts anew.
+    void dropGradient(std::uint32_t p);
     /// From the start, gradients of `p` are added into `target`, which is zeroed before the step (main_grad).
     void keepGradientIn(std::uint32_t p, BufferId target, DType dtype);
     /// After the reduction: p.grad = main_grad.to(parameter type), where the types differ.
@@ -79,47 +127,70 @@ public:
     BufferId addBuffer(const Buffer& buffer);
     /// The next task on the compute stream waits for these.
     void waitOnCompute(const std::vector<TaskId>& tasks) { pendingWaits_.insert(pendingWaits_.end(), tasks.begin(), tasks.end()); }
+    void waitOnCompute(TaskId task) { pendingWaits_.push_back(task); }
     /// The task written last on the compute stream.
     TaskId lastCompute() const { return lastCompute_; }
+    /// Whether the compute stream has a task yet.
+    bool hasCompute() const { return hasCompute_; }
     void setMicroStep(int microStep) { microStep_ = static_cast<std::uint16_t>(microStep); }
 
 private:
-    void declareState();
-    Bytes stateBytes(const ModelParameter& parameter) const;  ///< of the optimizer, the master copy apart
-    void forwardLayer(std::size_t layer, bool save, Phase phase);
-    void runForwardOps(std::size_t layer, int firstOp, int lastOp, bool save, Phase phase, bool release);
-    void backwardLayer(std::size_t layer, GradientListener* listener);
+    friend class PipelineDriver;
+
+    Bytes stateBytes(const OptimizerTarget& target) const;  ///< of the optimizer, the master copy apart
+    std::vector<OptimizerTarget> wholeParameters() const;
+    void loadNextBatch();
+    void forwardLayer(std::size_t layer, bool save, Phase phase, StepHooks* hooks);
+    void runForwardOps(std::size_t layer, int firstOp, int lastOp, bool save, Phase phase, bool release, StepHooks* hooks);
+    void backwardLayer(std::size_t layer, StepHooks& hooks);
+    void opCollectives(std::size_t layer, int op, Phase phase);
     void contributeGradient(std::size_t layer, int parameter);
     void opTask(std::size_t layer, int op, std::size_t kernel, std::uint32_t work, Phase phase);
     TaskId addTask(Task task);
-    void hostTask(TaskKind kind, Phase phase, TaskRole role);
+    TaskId hostTask(TaskKind kind, Phase phase, TaskRole role, std::uint32_t work = 0, std::uint16_t part = 0);
 
-    BufferId valueBuffer(std::size_t layer, int value);
+    BufferId layerInput(std::size_t layer);  ///< what the layer reads in the current pass
+    BufferId valueBuffer(std::size_t layer, int value) { return values()[valueOffset_[layer] + static_cast<std::uint32_t>(value)]; }
+    std::vector<BufferId>& values() { return flights_[flight_]; }
+    /// Chooses the memory of the micro-batch among those under way.
+    void enterPass(const Pass& pass);
     void hold(BufferId buffer) { ++references_[buffer]; }
     void release(BufferId buffer);  ///< frees it with the task written last when nobody holds it any more
     std::uint32_t internKernel(std::string_view name, Bytes bytes);
 
     const StrategyInput& input_;
     Schedule& schedule_;
+    ProgramPart part_;
+    DeviceMesh mesh_;
+    MeshAxes axes_;
     const Workload& workload_;
-    RankProgram& rankProgram_;
+    std::uint32_t program_;
     ProgramWriter writer_;
+    DType gradientDtype_ = DType::Fp32;
+    int microSteps_ = 1;
     std::vector<LayerPlan> plans_;                    // per layer type
     std::vector<std::vector<std::uint32_t>> forwardKernels_, backwardKernels_;  // per type: first kernel of each op
     std::vector<ModelParameter> parameters_;
     std::vector<std::vector<std::uint32_t>> parameterIndex_;  // per layer and local parameter → parameters_
-    std::vector<std::uint32_t> valueOffset_;          // per layer, into the next three
-    std::vector<BufferId> values_, gradients_;        // current buffer of each value / value gradient, or kNone
+    std::vector<std::uint32_t> valueOffset_;          // per layer, into the flights and gradients_
+    std::vector<std::vector<BufferId>> flights_;      // current buffer of each value, per micro-batch under way
+    std::size_t flight_ = 0;
+    std::vector<BufferId> gradients_;                 // current buffer of each value's gradient
+    std::vector<BufferId> received_;                  // per flight and chunk: what the previous stage sent
+    std::vector<BufferId> inputs_;                    // per flight: the batch
     std::vector<int> references_;                     // per buffer
     std::map<std::pair<Bytes, std::string_view>, std::uint32_t> interned_;
     std::vector<TaskId> pendingWaits_;
     std::vector<BufferId> fresh_;                     // gradients that the current op's first kernel allocates
-    BufferId inputBuffer_ = 0;
-    TaskId lastCompute_ = 0;
+    TaskId lastCompute_ = 0, lastLoad_ = kNoTask;
+    StreamId loader_ = 0;
+    bool hasCompute_ = false;
     std::uint16_t microStep_ = 0;
 };
 
-/// The single-program skeleton: streams, one class for each node kind, the data-parallel axis "dp" over all ranks.
-Schedule makeSchedule(const StrategyInput& input, std::string_view strategy);
+/// The whole schedule: mesh, parts, a program for each of them, written by `write`. `state` is declared before it is called
+/// unless `write` wants to do that itself (`declare` false).
+Result<Schedule> writeStep(const StrategyInput& input, std::string_view strategy, const std::function<Result<void>(StepWriter&)>& write,
+                           bool declare = true);
 
 }  // namespace ringside

@@ -13,6 +13,7 @@
 #include "model/hardware/cluster.h"
 #include "model/training/parallel_config.h"
 #include "model/training/training_config.h"
+#include "model/workload/model_spec.h"
 #include "model/workload/workload.h"
 #include "sim/schedule/schedule.h"
 
@@ -22,11 +23,13 @@ namespace ringside {
 enum class StepKind : std::uint8_t { Steady, First };
 
 struct StrategyInput {
-    std::shared_ptr<const Workload> workload;
+    std::shared_ptr<const Workload> workload;  ///< the whole model for one micro-batch
+    const ModelSpec& model;                    ///< to build a part of it, or another batch size
     const Cluster& cluster;
     const TrainingConfig& training;
     const ParallelConfig& parallel;
     StepKind step = StepKind::Steady;
+    int mostMicroSteps = 0;                    ///< write at most so many micro-steps, one of them standing for the rest; 0: all
 };
 
 /// A setting that a strategy understands, as it stands in a scenario under "strategy".

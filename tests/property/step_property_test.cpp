@@ -60,7 +60,7 @@ TEST_F(StepLaws, TheCriticalPathIsAsLongAsTheStepAndNotLongerThanEverythingInARo
         const Scenario scenario = randomScenario();
         const Prediction p = predictionOf(scenario);
         Time cursor, serial;
-        for (const PathSegment& segment : criticalPath(*p.schedule, p.prices, p.timeline)) {
+        for (const PathSegment& segment : criticalPath(*p.schedule, p.timeline)) {
             RC_ASSERT(segment.begin == cursor);
             RC_ASSERT(segment.begin < segment.end);
             cursor = segment.end;

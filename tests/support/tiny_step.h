@@ -25,11 +25,13 @@ public:
             {StreamKind::Host, "host"}, {StreamKind::Compute, "compute"}, {StreamKind::Communication, "nccl"}, {StreamKind::Communication, "nccl 2"}};
         std::int64_t first = 0;
         for (std::size_t c = 0; c < ranks.size(); ++c) {
-            schedule.classes.push_back({0, c, {first, 1, ranks[c]}});
+            schedule.classes.push_back({0, c, {first, 1, ranks[c]}, 1, 1, 1});
             first += ranks[c];
             prices.nodes.emplace_back();
             prices.nodes.back().slowdown.emplace_back();
+            prices.nodes.back().hostWorks.emplace_back();
         }
+        schedule.hostWorks.emplace_back();
         schedule.world = first;
         schedule.axes.push_back({"dp", first, 1});
     }
@@ -80,7 +82,7 @@ public:
         for (NodePrices& node : prices.nodes) {
             node.launch = ns(kernelNs);
             node.collectiveLaunch = ns(collectiveNs);
-            node.hostWork = ns(hostWorkNs);
+            node.hostWorks = {ns(hostWorkNs)};
         }
     }
 

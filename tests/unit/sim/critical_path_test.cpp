@@ -10,7 +10,7 @@ constexpr StreamId kCompute = 1, kNccl = 2, kNccl2 = 3;
 
 std::vector<PathSegment> pathOf(const TinyStep& step) {
     const Timeline timeline = step.played();
-    std::vector<PathSegment> path = criticalPath(step.schedule, step.prices, timeline);
+    std::vector<PathSegment> path = criticalPath(step.schedule, timeline);
     // It covers [0, step) without gaps.
     Time cursor;
     for (const PathSegment& segment : path) {

@@ -1,0 +1,30 @@
+// The order in which a pipeline stage runs its forward and backward passes. Pure functions; docs/models/pipeline.md draws them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/training/parallel_config.h"
+
+namespace ringside {
+
+enum class PipelineKind : std::uint8_t { GPipe, OneForwardOneBackward, Interleaved };
+
+PipelineKind pipelineKindOf(const ParallelConfig& parallel);
+
+struct PipelinePass {
+    bool forward = true;
+    int microStep = 0;
+    int chunk = 0;
+
+    bool operator==(const PipelinePass&) const = default;
+};
+
+/// Of stage `stage` of `stages`, `chunks` model chunks per stage (1 unless interleaved), `microSteps` micro-batches.
+/// Interleaved needs microSteps to be a multiple of stages.
+std::vector<PipelinePass> pipelineOrder(PipelineKind kind, int stage, int stages, int chunks, int microSteps);
+
+/// Micro-batches that a stage holds activations of at once, at most.
+int microStepsInFlight(PipelineKind kind, int stage, int stages, int microSteps);
+
+}  // namespace ringside
