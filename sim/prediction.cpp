@@ -79,7 +79,7 @@ std::string groupName(const Schedule& schedule, const PathSegment& segment) {
         case TaskRole::GradientReduce: return "all-reduce single gradients";
         case TaskRole::GradientDivide: return "divide gradients";
         case TaskRole::GradientCast: return "cast gradients";
-        default: return taskName(schedule, program, task);
+        default: return taskName(schedule, task);
     }
 }
 
@@ -142,6 +142,18 @@ Result<Schedule> perturbed(Schedule schedule, const Perturbation& perturbation) 
     return schedule;
 }
 
+Result<Schedule> writeSchedule(const Scenario& scenario, const std::shared_ptr<const Workload>& workload, int mostMicroSteps) {
+    double kernels = 0;
+    for (std::size_t l = 0; l < workload->layers.size(); ++l)
+        for (const Op& op : workload->typeOf(l).ops) kernels += static_cast<double>(op.forward.size() + op.backward.size());
+    if (mostMicroSteps == 0) kernels *= static_cast<double>(scenario.training.gradAccum);
+    if (kernels > kMostKernels)
+        return badInput("training.grad_accum", fmt::format("the step has {} kernels per rank, more than {}; use fewer micro-steps or fewer layers",
+                                                           formatShortCount(kernels), formatShortCount(kMostKernels)));
+    TRY(const auto strategy, strategyByName(scenario.parallel.strategy));
+    return strategy->write({workload, scenario.model, scenario.cluster, scenario.training, scenario.parallel, scenario.step, mostMicroSteps});
+}
+
 StepDistribution distributionOf(std::vector<double> seconds, double undisturbed) {
     StepDistribution d;
     d.seconds = seconds;
@@ -186,7 +198,11 @@ Result<void> addSensitivity(Prediction& prediction, const Scenario& scenario) {
 Result<void> addMemory(Prediction& prediction, const Scenario& scenario, const PredictOptions& options) {
     // Every class has its own device; the one with the least room decides.
     bool first = true;
-    for (const RankClass& rankClass : prediction.schedule->classes) {
+    std::vector<std::pair<std::uint32_t, std::size_t>> seen;  // program and kind of node: what memory depends on
+    for (std::size_t c = 0; c < prediction.schedule->classes.size(); ++c) {
+        const RankClass& rankClass = prediction.schedule->classes[c];
+        if (std::find(seen.begin(), seen.end(), std::pair{rankClass.program, rankClass.nodeGroup}) != seen.end()) continue;
+        seen.emplace_back(rankClass.program, rankClass.nodeGroup);
         const Device& device = scenario.cluster.nodes[rankClass.nodeGroup].kind.device;
         const Profile& profile = scenario.profiles[rankClass.nodeGroup];
         MemoryOptions memory;
@@ -196,10 +212,11 @@ Result<void> addMemory(Prediction& prediction, const Scenario& scenario, const P
         memory.expandableSegments = scenario.expandableSegments;
         memory.timeline = options.memoryTimeline;
         memory.nameLargest = options.explain;
-        MemoryReport report = trackMemory(prediction.schedule->programs[rankClass.program], memory);
+        MemoryReport report = trackMemory(prediction.schedule->programs[rankClass.program], memory, &prediction.timeline.classes[c]);
         const auto room = [](const MemoryReport& r, Bytes capacity) { return capacity - r.peakDevice(); };
         if (first || room(report, memory.capacityBytes) < room(prediction.memory, prediction.capacityBytes)) {
             prediction.memory = std::move(report);
+            prediction.memoryClass = c;
             prediction.capacityBytes = memory.capacityBytes;
         }
         first = false;
@@ -210,8 +227,7 @@ Result<void> addMemory(Prediction& prediction, const Scenario& scenario, const P
     return {};
 }
 
-void addUtilisation(Prediction& prediction, const Scenario& scenario) {
-    const Workload& workload = *prediction.schedule->workload;
+void addUtilisation(Prediction& prediction, const Scenario& scenario, const Workload& workload) {
     const DType math = scenario.training.precision.math;
     double peak = 0;
     for (const NodeGroup& group : scenario.cluster.nodes) {
@@ -259,24 +275,18 @@ std::string_view nameOf(MemoryVerdict verdict) {
 
 Result<Schedule> writeSchedule(const Scenario& scenario, int mostMicroSteps) {
     TRY(Workload workload, buildWorkload(scenario.model, scenario.training));
-    double kernels = 0;
-    for (std::size_t l = 0; l < workload.layers.size(); ++l)
-        for (const Op& op : workload.typeOf(l).ops) kernels += static_cast<double>(op.forward.size() + op.backward.size());
-    if (mostMicroSteps == 0) kernels *= static_cast<double>(scenario.training.gradAccum);
-    if (kernels > kMostKernels)
-        return badInput("training.grad_accum", fmt::format("the step has {} kernels per rank, more than {}; use fewer micro-steps or fewer layers",
-                                                           formatShortCount(kernels), formatShortCount(kMostKernels)));
-    TRY(const auto strategy, strategyByName(scenario.parallel.strategy));
-    return strategy->write({std::make_shared<const Workload>(std::move(workload)), scenario.model, scenario.cluster, scenario.training, scenario.parallel, scenario.step, mostMicroSteps});
+    return writeSchedule(scenario, std::make_shared<const Workload>(std::move(workload)), mostMicroSteps);
 }
 
 Result<Prediction> predict(const Scenario& scenario, const PredictOptions& options) {
     Prediction prediction;
+    TRY(Workload built, buildWorkload(scenario.model, scenario.training));
+    const auto whole = std::make_shared<const Workload>(std::move(built));
     const Perturbation& perturbation = scenario.perturbation;
     // Micro-steps that are alike are played once, if they do settle down; where they do not, more of them are written.
     for (const int mostMicroSteps : {4, 8, 16, 0}) {
         if (perturbation.isRandom() && mostMicroSteps != 0) continue;
-        TRY(Schedule schedule, writeSchedule(scenario, mostMicroSteps));
+        TRY(Schedule schedule, writeSchedule(scenario, whole, mostMicroSteps));
         TRY(schedule, perturbed(std::move(schedule), perturbation));
         TRY(prediction.prices, priceSchedule(schedule, scenario.cluster, scenario.profiles, scenario.training.precision.math, scenario.pricing));
         TRY(prediction.timeline, play(schedule, prediction.prices));
@@ -296,11 +306,11 @@ Result<Prediction> predict(const Scenario& scenario, const PredictOptions& optio
     }
 
     prediction.stepSeconds = prediction.distribution ? prediction.distribution->mean : prediction.timeline.stepTime.seconds();
-    const Workload& workload = *played.workload;
+    const Workload& workload = *whole;
     prediction.parameters = parameterCount(workload);
     prediction.samplesPerSecond = static_cast<double>(scenario.globalBatch()) / prediction.stepSeconds;
     prediction.tokensPerSecond = prediction.samplesPerSecond * static_cast<double>(workload.tokensPerSample);
-    addUtilisation(prediction, scenario);
+    addUtilisation(prediction, scenario, workload);
 
     std::size_t last = 0;
     Time latest;
@@ -341,7 +351,7 @@ Result<Prediction> predict(const Scenario& scenario, const PredictOptions& optio
 }
 
 Trace traceOf(const Prediction& prediction) {
-    return traceOf(*prediction.schedule, prediction.prices, prediction.timeline, TraceDetail::Full, &prediction.memory);
+    return traceOf(*prediction.schedule, prediction.prices, prediction.timeline, TraceDetail::Full, &prediction.memory, prediction.memoryClass);
 }
 
 Json toJson(const Scenario& scenario, const Prediction& prediction) {
@@ -354,6 +364,11 @@ Json toJson(const Scenario& scenario, const Prediction& prediction) {
     json["scenario"] = toJson(scenario);
     json["parameters"] = prediction.parameters;
     json["step_time_s"] = {{"median", prediction.stepSeconds}, {"p10", prediction.p10Seconds}, {"p90", prediction.p90Seconds}};
+    if (const auto& d = prediction.distribution)
+        json["sampled_step_time_s"] = {{"samples", d->seconds.size()}, {"mean", d->mean}, {"p50", d->p50}, {"p90", d->p90}, {"p99", d->p99},
+                                       {"min", d->least}, {"max", d->most}, {"undisturbed", d->undisturbed}};
+    if (schedule.steady.times > 1)
+        json["repeated_micro_step"] = {{"micro_step", schedule.steady.microStep}, {"times", schedule.steady.times}, {"seconds", prediction.timeline.steadyPeriod.seconds()}};
     Json& throughput = json["throughput"];
     throughput["samples_per_s"] = prediction.samplesPerSecond;
     throughput["samples_per_s_per_device"] = prediction.samplesPerSecond / devices;
@@ -366,20 +381,23 @@ Json toJson(const Scenario& scenario, const Prediction& prediction) {
                            {"communication_exposed", b.communicationExposed.seconds()}, {"host", b.host.seconds()},
                            {"optimizer", b.optimizer.seconds()}, {"idle", b.idle.seconds()}};
     const MemoryReport& m = prediction.memory;
-    const RankProgram& program = schedule.programs.front();
+    const RankProgram& fullest = prediction.memoryProgram();
     Json& memory = json["memory"];
+    memory["rank"] = schedule.classes[prediction.memoryClass].ranks.first;
     memory["peak_allocated_bytes"] = m.peakAllocated;
     memory["peak_reserved_bytes"] = m.peakReserved;
     memory["peak_device_bytes"] = m.peakDevice();
     memory["capacity_bytes"] = prediction.capacityBytes;
     for (int c = 0; c < kMemoryCategories; ++c) memory["by_category"][std::string(nameOf(static_cast<MemoryCategory>(c)))] = m.atPeak[static_cast<std::size_t>(c)];
     memory["verdict"] = nameOf(prediction.verdict);
-    memory["peak_task"] = taskName(schedule, program, program.tasks[m.peakTask]);
-    memory["peak_tensor"] = bufferName(schedule, program.buffers[m.largestAtPeak]);
+    memory["peak_task"] = taskName(schedule, fullest.tasks[m.peakTask]);
+    memory["peak_tensor"] = bufferName(schedule, fullest.buffers[m.largestAtPeak]);
     if (m.outOfMemory) {
-        memory["failed_task"] = m.failedBeforeStep ? Json("before the step") : Json(taskName(schedule, program, program.tasks[m.failedTask]));
-        memory["failed_tensor"] = bufferName(schedule, program.buffers[m.failedBuffer]);
+        memory["failed_task"] = m.failedBeforeStep ? Json("before the step") : Json(taskName(schedule, fullest.tasks[m.failedTask]));
+        memory["failed_tensor"] = bufferName(schedule, fullest.buffers[m.failedBuffer]);
     }
+    if (m.hostBytes > 0) memory["host_bytes"] = m.hostBytes;
+    const RankProgram& program = schedule.programs[schedule.classes.front().program];
     Json& communication = json["communication"];
     communication["bytes_sent_per_rank"] = prediction.bytesSentPerRank;
     communication["collectives"] = Json::array();
@@ -389,7 +407,7 @@ Json toJson(const Scenario& scenario, const Prediction& prediction) {
         const CollectiveWork& work = schedule.collectives[task.work];
         const CollectivePrice& price = prediction.prices.collectives[task.work];
         const TaskTimes& times = prediction.timeline.classes.front()[t];
-        communication["collectives"].push_back({{"name", taskName(schedule, program, task)}, {"op", nameOf(work.op)}, {"elements", work.elements},
+        communication["collectives"].push_back({{"name", taskName(schedule, task)}, {"op", nameOf(work.op)}, {"elements", work.elements},
                                                 {"dtype", nameOf(work.dtype)}, {"bytes", work.bytes()}, {"algorithm", nameOf(price.cost.algorithm)},
                                                 {"protocol", nameOf(price.cost.protocol)}, {"start_s", times.start.seconds()},
                                                 {"duration_s", (times.end - times.start).seconds()}, {"group_size", schedule.axes[work.axis].size}});

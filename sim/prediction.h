@@ -52,6 +52,7 @@ struct Prediction {
     double mfu = 0, hfu = 0;
     Breakdown breakdown;  ///< of the rank that ends last
     MemoryReport memory;  ///< of the rank with the least room
+    std::size_t memoryClass = 0;  ///< into Schedule::classes: whose memory it is
     Bytes capacityBytes = 0;
     MemoryVerdict verdict = MemoryVerdict::Fits;
     Bytes bytesSentPerRank = 0;
@@ -62,6 +63,8 @@ struct Prediction {
     std::vector<RestsOn> restsOn;
     std::optional<StepDistribution> distribution;  ///< where the scenario draws steps
     std::vector<std::string> warnings;
+
+    const RankProgram& memoryProgram() const { return schedule->programs[schedule->classes[memoryClass].program]; }
 
     // What it was made from, for traces and tables.
     std::shared_ptr<const Schedule> schedule;

@@ -30,6 +30,10 @@ void ScenarioFlags::addTo(Command& command, bool withTraining) {
             "sgd, momentum, adam, adamw, adafactor, adam-8bit; -fused, -foreach or -for-loop may follow", "Training");
         add(command, "--recompute", "training.recompute", "WORD", "none, selective or full", "Training");
         add(command, "--bucket-mb", "strategy.bucket_mb", "X", "gradient bucket in MiB (default: 25, the first 1)", "Strategy");
+        add(command, "--tp", "strategy.tp", "N", "tensor-parallel ranks (default: 1)", "Strategy");
+        add(command, "--pp", "strategy.pp", "N", "pipeline stages (default: 1)", "Strategy");
+        add(command, "--cp", "strategy.cp", "N", "context-parallel ranks (default: 1)", "Strategy");
+        add(command, "--ep", "strategy.ep", "N", "expert-parallel ranks (default: 1)", "Strategy");
         add(command, "--profile", "profile", "NAME", "profile of the catalogue, or path to a profile file", "Scenario");
         command.flag("--first-step", firstStep_, "describe the first step instead of a steady one", "Strategy");
     }

@@ -60,6 +60,14 @@ std::string wrapped(const std::string& words, std::size_t indent) {
     return text;
 }
 
+/// " (tp 8, pp 4)", or nothing.
+std::string meshText(const DeviceMesh& mesh) {
+    std::vector<std::string> axes;
+    for (const auto& [name, size] : {std::pair{"tp", mesh.tp}, {"cp", mesh.cp}, {"pp", mesh.pp}, {"ep", mesh.ep}})
+        if (size > 1) axes.push_back(fmt::format("{} {}", name, size));
+    return axes.empty() ? "" : fmt::format(" ({})", fmt::join(axes, ", "));
+}
+
 std::string heading(const Scenario& scenario, const Prediction& prediction, const Style& style) {
     const Cluster& cluster = scenario.cluster;
     std::string devices;
@@ -73,13 +81,20 @@ std::string heading(const Scenario& scenario, const Prediction& prediction, cons
     const TrainingConfig& training = scenario.training;
     std::string batch = fmt::format("{} per rank", plural(training.microBatch, "sample"));
     if (training.gradAccum > 1) batch += fmt::format(" × {} micro-steps", training.gradAccum);
-    if (cluster.deviceCount() > 1) batch += fmt::format(" × {} ranks = {}", formatCount(cluster.deviceCount()), formatCount(scenario.globalBatch()));
+    if (!training.rankBatches.empty()) {
+        const auto [least, most] = std::minmax_element(training.rankBatches.begin(), training.rankBatches.end());
+        batch = fmt::format("{} to {} samples per rank", formatCount(*least), formatCount(*most));
+        if (training.gradAccum > 1) batch += fmt::format(" × {} micro-steps", training.gradAccum);
+    }
+    const bool cut = scenario.mesh.dp != cluster.deviceCount();
+    if (cluster.deviceCount() > 1)
+        batch += fmt::format(" × {} {}rank{} = {}", formatCount(scenario.mesh.dp), cut ? "data-parallel " : "", scenario.mesh.dp == 1 ? "" : "s", formatCount(scenario.globalBatch()));
     if (training.seqLen > 0) batch += fmt::format(", {} tokens each", formatCount(training.seqLen));
     const std::string how = fmt::format("{}; {}, {}, {}{}", batch, training.precision.name, nameOf(training.optimizer),
                                         training.recompute == Recompute::None ? "no recompute" : fmt::format("{} recompute", nameOf(training.recompute)),
                                         scenario.step == StepKind::First ? "; the first step" : "");
     return fmt::format("{} ({} parameters) with {} on {} ({})\n  {}\n", style.bold(scenario.model.name), formatShortCount(static_cast<double>(prediction.parameters)),
-                       scenario.parallel.strategy, devices, place, wrapped(how, 2));
+                       scenario.parallel.strategy + meshText(scenario.mesh), devices, place, wrapped(how, 2));
 }
 
 std::string verdictText(const Prediction& prediction, const Style& style) {
@@ -103,15 +118,15 @@ std::string capacityLine(const Prediction& prediction, const Style& style) {
 
 std::string peakLine(const Prediction& prediction) {
     const Schedule& schedule = *prediction.schedule;
-    const RankProgram& program = schedule.programs.front();
+    const RankProgram& program = prediction.memoryProgram();
     const MemoryReport& memory = prediction.memory;
     if (memory.failedBeforeStep)
         return fmt::format("out of memory before the step begins, at {} ({})", bufferName(schedule, program.buffers[memory.failedBuffer]),
                            formatBytes(program.buffers[memory.failedBuffer].bytes));
     if (memory.outOfMemory)
-        return fmt::format("out of memory in \"{}\" when it asks for {} ({})", taskName(schedule, program, program.tasks[memory.failedTask]),
+        return fmt::format("out of memory in \"{}\" when it asks for {} ({})", taskName(schedule, program.tasks[memory.failedTask]),
                            bufferName(schedule, program.buffers[memory.failedBuffer]), formatBytes(program.buffers[memory.failedBuffer].bytes));
-    return fmt::format("peak in \"{}\"; the largest tensor there is {} ({})", taskName(schedule, program, program.tasks[memory.peakTask]),
+    return fmt::format("peak in \"{}\"; the largest tensor there is {} ({})", taskName(schedule, program.tasks[memory.peakTask]),
                        bufferName(schedule, program.buffers[memory.largestAtPeak]), formatBytes(program.buffers[memory.largestAtPeak].bytes));
 }
 
@@ -176,6 +191,10 @@ std::string predictionText(const Scenario& scenario, const Prediction& predictio
     std::string text = heading(scenario, prediction, style) + "\n";
 
     text += fmt::format("Step time    {}   (80 % band: {} to {})\n", style.bold(formatSeconds(step)), formatSeconds(prediction.p10Seconds), formatSeconds(prediction.p90Seconds));
+    if (const auto& d = prediction.distribution)
+        text += fmt::format("Drawn steps  {}: median {}, P90 {}, P99 {}, most {}; undisturbed {} ({:+.1f} % on average)\n", formatCount(static_cast<std::int64_t>(d->seconds.size())),
+                            formatSeconds(d->p50), formatSeconds(d->p90), formatSeconds(d->p99), formatSeconds(d->most), formatSeconds(d->undisturbed),
+                            100 * (d->mean / d->undisturbed - 1));
     const auto rates = [&](double samples, double tokensPerS) {
         return formatShortCount(samples) + " samples/s" + (tokens ? ", " + formatShortCount(tokensPerS) + " tokens/s" : "");
     };

@@ -15,13 +15,13 @@ template <class E, std::size_t N>
 using NameTable = std::array<std::pair<E, std::string_view>, N>;
 
 constexpr NameTable<CollectiveOp, kCollectiveOps> kOps{{
-    {CollectiveOp::AllReduce, "all_reduce"},
-    {CollectiveOp::AllGather, "all_gather"},
-    {CollectiveOp::ReduceScatter, "reduce_scatter"},
-    {CollectiveOp::Broadcast, "broadcast"},
-    {CollectiveOp::Reduce, "reduce"},
-    {CollectiveOp::AllToAll, "all_to_all"},
-    {CollectiveOp::SendRecv, "send_recv"},
+    {CollectiveOp::AllReduce, nameOf(CollectiveOp::AllReduce)},
+    {CollectiveOp::AllGather, nameOf(CollectiveOp::AllGather)},
+    {CollectiveOp::ReduceScatter, nameOf(CollectiveOp::ReduceScatter)},
+    {CollectiveOp::Broadcast, nameOf(CollectiveOp::Broadcast)},
+    {CollectiveOp::Reduce, nameOf(CollectiveOp::Reduce)},
+    {CollectiveOp::AllToAll, nameOf(CollectiveOp::AllToAll)},
+    {CollectiveOp::SendRecv, nameOf(CollectiveOp::SendRecv)},
 }};
 
 constexpr NameTable<CollectiveAlgorithm, 13> kAlgorithms{{
@@ -83,7 +83,6 @@ Result<E> findIn(const NameTable<E, N>& table, std::string_view what, std::strin
 
 }  // namespace
 
-std::string_view nameOf(CollectiveOp op) { return nameIn(kOps, op); }
 std::string_view nameOf(CollectiveAlgorithm algorithm) { return nameIn(kAlgorithms, algorithm); }
 std::string_view nameOf(CollectiveProtocol protocol) { return nameIn(kProtocols, protocol); }
 std::string_view nameOf(CollectiveBackend backend) { return nameIn(kBackends, backend); }

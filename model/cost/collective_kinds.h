@@ -1,17 +1,14 @@
 // Collective kinds: which operations, algorithms and protocols there are, and how they are spelled.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#include "model/base/collective_op.h"
 #include "model/base/result.h"
 
 namespace ringside {
 
-enum class CollectiveOp : std::uint8_t { AllReduce, AllGather, ReduceScatter, Broadcast, Reduce, AllToAll, SendRecv };
-constexpr std::size_t kCollectiveOps = 7;
-std::string_view nameOf(CollectiveOp op);  ///< "all_reduce", …
 Result<CollectiveOp> collectiveOpByName(std::string_view name);
 
 enum class CollectiveAlgorithm : std::uint8_t {

@@ -6,9 +6,6 @@
 namespace ringside {
 namespace {
 
-// Backward of fused attention recomputes the scores: five matrix products against two in forward (Dao, FlashAttention-2).
-constexpr double kFlashBackwardRatio = 2.5;
-
 double bytesOf(const LayerBuilder& layer, int value) { return static_cast<double>(layer.bytes(value)); }
 
 double bytesOf(std::int64_t elements, DType type) { return static_cast<double>(elements) * static_cast<double>(sizeOf(type)); }
@@ -24,20 +21,11 @@ int flashAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyVal
     const int logSumExp = layer.value("logsumexp", {shape.samples, shape.heads, shape.length}, DType::Fp32, false);
     const double q = bytesOf(tokens * shape.heads * shape.headDim, type), kv = bytesOf(tokens * 2 * shape.kvHeads * shape.headDim, type);
 
-    KernelWork forward;
-    forward.cls = KernelClass::AttentionForward;
-    forward.math = layer.precision().math;
-    forward.shape = {shape.samples * shape.heads, shape.length, shape.length, shape.headDim};
-    forward.causal = shape.causal;
-    forward.name = "flash attention";
-    // Two products of s × s × d per head: 4·b·a·s²·d.
-    forward.flops = 4.0 * static_cast<double>(shape.samples * shape.heads) * static_cast<double>(shape.length) *
-                    static_cast<double>(shape.length) * static_cast<double>(shape.headDim);
+    const auto work = [&](bool back) {
+        return flashWork(layer.precision(), shape.samples * shape.heads, shape.length, shape.length, shape.headDim, shape.causal, back);
+    };
+    KernelWork forward = work(false), backward = work(true);
     forward.bytes = 2 * q + kv + bytesOf(layer, logSumExp);
-    KernelWork backward = forward;
-    backward.cls = KernelClass::AttentionBackward;
-    backward.name = "flash attention gradient";
-    backward.flops *= kFlashBackwardRatio;
     backward.bytes = 4 * q + 2 * kv + bytesOf(layer, logSumExp);  // q, out, dout, dq; k, v, dk, dv
 
     Op& op = qkv.fused() ? layer.op(OpKind::Attention, "attention", {qkv.q}, {out, logSumExp})
@@ -130,6 +118,20 @@ int mathAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValu
 }
 
 }  // namespace
+
+KernelWork flashWork(const Precision& precision, std::int64_t batch, std::int64_t queries, std::int64_t keys, std::int64_t headDim, bool causal,
+                     bool backward) {
+    KernelWork work;
+    work.cls = backward ? KernelClass::AttentionBackward : KernelClass::AttentionForward;
+    work.math = precision.math;
+    work.shape = {batch, queries, keys, headDim};
+    work.causal = causal;
+    work.name = backward ? "flash attention gradient" : "flash attention";
+    // Two products of queries × keys × d per head: 4·b·a·s²·d.
+    work.flops = 4.0 * static_cast<double>(batch) * static_cast<double>(queries) * static_cast<double>(keys) * static_cast<double>(headDim);
+    if (backward) work.flops *= kFlashBackwardRatio;
+    return work;
+}
 
 QueryKeyValue rotary(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv) {
     const DType read = layer.at(qkv.q).dtype, type = layer.precision().activation;

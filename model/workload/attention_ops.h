@@ -21,6 +21,14 @@ struct QueryKeyValue {
 /// Rotary positions on queries and keys.
 QueryKeyValue rotary(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv);
 
+/// What backward of the fused kernel costs against forward: it recomputes the scores, five matrix products against two
+/// (Dao, FlashAttention-2).
+constexpr double kFlashBackwardRatio = 2.5;
+
+/// One fused attention kernel over `batch` = samples·heads problems of queries × keys, forward or backward, without its bytes.
+KernelWork flashWork(const Precision& precision, std::int64_t batch, std::int64_t queries, std::int64_t keys, std::int64_t headDim, bool causal,
+                     bool backward);
+
 /// Returns the context [b, s, heads·headDim]. `dropout`: drop attention probabilities.
 int attention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, AttentionKernel kernel, bool dropout);
 

@@ -68,8 +68,12 @@ int linear(LayerBuilder& layer, std::string_view name, int x, std::int64_t out, 
     Op& op = layer.op(OpKind::Linear, name, {x}, {y});
     if (input != x) op.outputs.push_back(input);
     if (castWeight >= 0) op.outputs.push_back(castWeight);
-    op.saves = {input};
+    if (options.inputGathered)
+        op.backwardCollectives = {{CollectiveOp::AllGather, MeshAxis::Tensor, rows * in, type}};
+    else
+        op.saves = {input};
     if (castWeight >= 0) op.saves.push_back(castWeight);
+    if (input == x && layer.needsGradient(x)) op.inputGradientKernels = 1;
     op.parameters = {parameters.weight};
     if (parameters.bias >= 0) {
         // As measured with PyTorch 2.15 (docs/models/workloads.md): the bias is ready first, for nn.Linear and for Conv1D. Under
@@ -169,7 +173,7 @@ int dropout(LayerBuilder& layer, std::string_view name, int x, bool attentionCor
     return y;
 }
 
-int embedding(LayerBuilder& layer, std::string_view name, int tokens, int table, bool tied) {
+int embedding(LayerBuilder& layer, std::string_view name, int tokens, int table, bool tied, std::int64_t shards) {
     const Shape rows = layer.parameterAt(table).shape;
     const DType type = layer.precision().parameter;
     Shape shape = layer.at(tokens).shape;
@@ -182,6 +186,13 @@ int embedding(LayerBuilder& layer, std::string_view name, int tokens, int table,
     op.forward = {memoryWork("embedding", 2 * data + indices)};
     op.backward = {memoryWork("embedding gradient fill", dense), memoryWork("embedding gradient", 3 * data + indices)};
     if (tied) op.backward.push_back(memoryWork("tied gradient add", 3 * dense));
+    if (shards > 1) {
+        // Tokens of other parts look up row 0; their rows are zeroed, and so are their gradients.
+        const double others = data * static_cast<double>(shards - 1) / static_cast<double>(shards);
+        op.forward.insert(op.forward.begin(), memoryWork("mask tokens", 3 * indices));
+        op.forward.push_back(memoryWork("zero masked rows", others));
+        op.backward.insert(op.backward.begin(), memoryWork("zero masked gradients", others));
+    }
     op.attributes = {rows[0], rows[1]};
     return y;
 }

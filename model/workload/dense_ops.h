@@ -12,6 +12,7 @@ namespace ringside {
 struct LinearOptions {
     std::int64_t groups = 1;       ///< experts; the rows of the input are shared out evenly
     bool weightIsInByOut = false;  ///< the weight is stored [in, out] (GPT-2's Conv1D)
+    bool inputGathered = false;    ///< x was gathered over the tensor axis: it is not saved, backward gathers it again
 };
 
 /// y = x·Wᵀ + b over the last extent of x; y has the precision's activation type. Backward: input gradient (if x needs one),
@@ -33,7 +34,8 @@ int add(LayerBuilder& layer, std::string_view name, int a, int b);
 int dropout(LayerBuilder& layer, std::string_view name, int x, bool attentionCore = false);
 
 /// Rows of a table for [b, s] tokens. `tied`: the head uses the table too, so backward adds two dense gradients.
-int embedding(LayerBuilder& layer, std::string_view name, int tokens, int table, bool tied);
+/// `shards` > 1: the table is one of so many parts of the vocabulary, and rows of tokens that are not in it are zero.
+int embedding(LayerBuilder& layer, std::string_view name, int tokens, int table, bool tied, std::int64_t shards = 1);
 /// x + table[0…s): a learned position (or the token type) for each of the s tokens of each sample.
 int positionEmbedding(LayerBuilder& layer, std::string_view name, int x, int table);
 

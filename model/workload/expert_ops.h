@@ -2,16 +2,23 @@
 #pragma once
 
 #include "model/workload/layer_builder.h"
+#include "model/workload/model_shard.h"
 
 namespace ringside {
 
 struct ExpertParameters {
     WeightBias router;       ///< [experts, hidden]
-    WeightBias gateUp, down; ///< [experts, 2·ffn, hidden], [experts, hidden, ffn]
+    WeightBias gateUp, down; ///< [experts, 2·ffn, hidden], [experts, hidden, ffn]; of a shard: experts/ep and ffn/tp
 };
 
-/// The sparse MLP: each token goes through `perToken` of `experts` gated MLPs. Returns [b, s, hidden].
-int expertMlp(LayerBuilder& layer, int x, std::int64_t experts, std::int64_t perToken, std::int64_t ffn, OpKind act,
-              const ExpertParameters& parameters);
+struct ExpertShape {
+    std::int64_t experts = 0, perToken = 0;  ///< of the whole model; each token goes through `perToken` of `experts` gated MLPs
+    std::int64_t ffn = 0;                    ///< width of one expert, whole
+    OpKind activation = OpKind::Silu;
+};
+
+/// The sparse MLP. Returns a value of x's shape, summed over the tensor axis. A shard sends its tokens to the ranks of the expert
+/// axis that hold their experts, and back; the experts' width is split over the tensor axis.
+int expertMlp(LayerBuilder& layer, int x, const ExpertShape& shape, const ExpertParameters& parameters, const ModelShard& shard);
 
 }  // namespace ringside

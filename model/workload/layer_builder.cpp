@@ -61,7 +61,10 @@ LayerType LayerBuilder::finish(int output, bool isBlock, bool localNames) {
         for (const int input : op->inputs) {
             const auto v = static_cast<std::size_t>(input);
             if (!needsGradient_[v] || writesParts_[v]) continue;
-            if (hasGradient[v]) op->backward.push_back(memoryWork("gradient add", 3.0 * static_cast<double>(bytes(input))));
+            if (hasGradient[v]) {
+                op->backward.push_back(memoryWork("gradient add", 3.0 * static_cast<double>(bytes(input))));
+                op->inputGradientKernels = 0;  // complete with the sum only
+            }
             hasGradient[v] = true;
         }
     }

@@ -35,6 +35,7 @@ public:
     int parameter(std::string name, Shape shape);
     /// module.weight and, if `biasSize` > 0, module.bias.
     WeightBias module(std::string_view name, Shape weight, std::int64_t biasSize);
+    Parameter& parameterAt(int parameter) { return type_.parameters[static_cast<std::size_t>(parameter)]; }
     const Parameter& parameterAt(int parameter) const { return type_.parameters[static_cast<std::size_t>(parameter)]; }
     void buffer(std::string name, Shape shape, DType dtype);
 

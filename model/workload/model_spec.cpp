@@ -20,7 +20,7 @@ const TransformerSpec* transformerOf(const ModelSpec& model) { return std::get_i
 
 bool isImageTransformer(const TransformerSpec& spec) { return spec.family == TransformerFamily::Vit; }
 
-Result<Workload> buildChecked(const ModelSpec& model, const TransformerSpec& spec, const TrainingConfig& training) {
+Result<Workload> buildChecked(const ModelSpec& model, const TransformerSpec& spec, const TrainingConfig& training, const ModelShard& shard) {
     TRY_VOID(validate(spec, model.name));
     const std::int64_t length = isImageTransformer(spec) ? imageTokens(spec) : effectiveSeqLen(model, training);
     if (length < 1 || length > kMaxSeqLen)
@@ -41,10 +41,12 @@ Result<Workload> buildChecked(const ModelSpec& model, const TransformerSpec& spe
     if (tokens * perToken > kMaxElements || perBlock * static_cast<double>(spec.layers) > kMaxElements)
         return badInput(model.name, fmt::format("absurd size: {:.3g} tokens of up to {:.3g} elements, {:.3g} parameters in the blocks",
                                                 tokens, perToken, perBlock * static_cast<double>(spec.layers)));
-    return buildTransformer(spec, training, length);
+    TRY_VOID(validate(shard, spec, training, length, model.name));
+    return buildTransformer(spec, training, length, shard);
 }
 
-Result<Workload> buildChecked(const ModelSpec& model, const ConvNetSpec& spec, const TrainingConfig& training) {
+Result<Workload> buildChecked(const ModelSpec& model, const ConvNetSpec& spec, const TrainingConfig& training, const ModelShard& shard) {
+    TRY_VOID(requireWhole(shard, model.name));
     TRY_VOID(validate(spec, model.name));
     const double pixels =
         static_cast<double>(training.microBatch) * static_cast<double>(spec.imageSize) * static_cast<double>(spec.imageSize);
@@ -55,7 +57,8 @@ Result<Workload> buildChecked(const ModelSpec& model, const ConvNetSpec& spec, c
     return buildConvNet(spec, training);
 }
 
-Result<Workload> buildChecked(const ModelSpec& model, const MlpSpec& spec, const TrainingConfig& training) {
+Result<Workload> buildChecked(const ModelSpec& model, const MlpSpec& spec, const TrainingConfig& training, const ModelShard& shard) {
+    TRY_VOID(requireWhole(shard, model.name));
     TRY_VOID(validate(spec, model.name));
     return buildMlp(spec, training);
 }
@@ -76,13 +79,16 @@ std::int64_t effectiveSeqLen(const ModelSpec& model, const TrainingConfig& train
     return training.seqLen > 0 ? training.seqLen : spec->contextLength;
 }
 
-Result<Workload> buildWorkload(const ModelSpec& model, const TrainingConfig& training) {
+Result<Workload> buildWorkload(const ModelSpec& model, const TrainingConfig& training) { return buildWorkload(model, training, ModelShard{}); }
+
+Result<Workload> buildWorkload(const ModelSpec& model, const TrainingConfig& training, const ModelShard& shard) {
     if (training.microBatch < 1 || training.microBatch > kMaxMicroBatch)
         return badInput(model.name, fmt::format("a micro-batch of {}; expected 1 to {}", training.microBatch, kMaxMicroBatch));
     if (training.seqLen < 0)
         return badInput(model.name,
                         fmt::format("a sequence of {} tokens; expected a positive number, or 0 for the model's own", training.seqLen));
-    TRY(Workload out, std::visit([&](const auto& spec) { return buildChecked(model, spec, training); }, model.architecture));
+    TRY_VOID(validate(shard, model.name));
+    TRY(Workload out, std::visit([&](const auto& spec) { return buildChecked(model, spec, training, shard); }, model.architecture));
     out.name = model.name;
     return out;
 }

@@ -10,6 +10,7 @@
 
 #include "model/base/result.h"
 #include "model/training/training_config.h"
+#include "model/workload/model_shard.h"
 #include "model/workload/workload.h"
 
 namespace ringside {
@@ -68,12 +69,17 @@ struct ModelSpec {
 /// learned position table, heads that do not divide the hidden size, absurd sizes.
 Result<Workload> buildWorkload(const ModelSpec& model, const TrainingConfig& training);
 
+/// The part of the model that one rank of `shard` computes, with the collectives between its ops; parameters and values have the
+/// shapes of that part, tokensPerSample stays the whole sequence's. The whole shard gives the workload above. Errors also name
+/// what cannot be split: heads, feed-forward size, experts, tokens, or a model without such a form.
+Result<Workload> buildWorkload(const ModelSpec& model, const TrainingConfig& training, const ModelShard& shard);
+
 /// Sequence length used: the training configuration's, else the model's own. 0 for models without one.
 std::int64_t effectiveSeqLen(const ModelSpec& model, const TrainingConfig& training);
 
 /// Model FLOPs of one step of one sample by the convention 6N + 12·L·h·s per token (PaLM; N counts every parameter, no
 /// causal discount; a mixture of experts counts the experts that a token uses); for image models and the MLP, three times
-/// the forward FLOPs of the matmuls and convolutions.
+/// the forward FLOPs of the matmuls and convolutions. REQUIRES: the workload of the whole model, not of a shard.
 double modelFlopsPerSample(const ModelSpec& model, const Workload& workload);
 
 }  // namespace ringside

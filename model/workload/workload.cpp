@@ -1,6 +1,7 @@
 #include "model/workload/workload.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace ringside {
 
@@ -38,8 +39,30 @@ std::string_view nameOf(OpKind kind) {
         case OpKind::ExpertDispatch: return "expert-dispatch";
         case OpKind::ExpertCombine: return "expert-combine";
         case OpKind::CrossEntropy: return "cross-entropy";
+        case OpKind::TensorCopy: return "tensor-copy";
+        case OpKind::TensorReduce: return "tensor-reduce";
+        case OpKind::TensorGather: return "tensor-gather";
+        case OpKind::SequenceGather: return "sequence-gather";
+        case OpKind::SequenceScatter: return "sequence-scatter";
+        case OpKind::AllToAll: return "all-to-all";
+        case OpKind::LogitsMax: return "logits-max";
+        case OpKind::LogitsSum: return "logits-sum";
     }
     return "?";
+}
+
+std::string_view nameOf(MeshAxis axis) {
+    switch (axis) {
+        case MeshAxis::Tensor: return "tp";
+        case MeshAxis::Context: return "cp";
+        case MeshAxis::Expert: return "ep";
+    }
+    return "?";
+}
+
+bool sharesMemory(const Op& op) {
+    const bool inPlace = op.forwardCollectives.empty() || op.kind == OpKind::TensorReduce;
+    return op.forward.empty() && op.inputs.size() == 1 && op.outputs.size() == 1 && inPlace;
 }
 
 bool Workload::isTied(int layer, int parameter) const {
@@ -65,17 +88,28 @@ double flopsOf(const std::vector<KernelWork>& kernels) {
     return flops;
 }
 
-}  // namespace
-
-std::int64_t parameterCount(const Workload& workload) {
-    std::int64_t count = sumOverLayers(workload, [](const LayerType& type) {
+// Tied parameters count once.
+template <class Counts>
+std::int64_t elementsOfParameters(const Workload& workload, Counts counts) {
+    const auto elementsOf = [&](const Parameter& parameter) { return counts(parameter) ? parameter.elements() : 0; };
+    std::int64_t count = sumOverLayers(workload, [&](const LayerType& type) {
         std::int64_t elements = 0;
-        for (const Parameter& parameter : type.parameters) elements += parameter.elements();
+        for (const Parameter& parameter : type.parameters) elements += elementsOf(parameter);
         return elements;
     });
     for (const TiedParameter& tie : workload.ties)
-        count -= workload.typeOf(static_cast<std::size_t>(tie.layer)).parameters[static_cast<std::size_t>(tie.parameter)].elements();
+        count -= elementsOf(workload.typeOf(static_cast<std::size_t>(tie.layer)).parameters[static_cast<std::size_t>(tie.parameter)]);
     return count;
+}
+
+}  // namespace
+
+std::int64_t parameterCount(const Workload& workload) {
+    return elementsOfParameters(workload, [](const Parameter&) { return true; });
+}
+
+std::int64_t partialGradientElements(const Workload& workload) {
+    return elementsOfParameters(workload, [](const Parameter& parameter) { return parameter.partialOverTensor; });
 }
 
 std::int64_t bufferElementCount(const Workload& workload) {
@@ -103,9 +137,16 @@ double backwardFlops(const Workload& workload) {
 }
 
 Bytes savedBytes(const LayerType& type) {
+    std::vector<int> memoryOf(type.values.size());
+    std::iota(memoryOf.begin(), memoryOf.end(), 0);
     std::vector<bool> saved(type.values.size(), false);
-    for (const Op& op : type.ops)
-        for (const int value : op.saves) saved[static_cast<std::size_t>(value)] = true;
+    for (const Op& op : type.ops) {
+        if (sharesMemory(op)) {
+            const auto from = static_cast<std::size_t>(op.inputs[0]), to = static_cast<std::size_t>(op.outputs[0]);
+            if (type.values[from].bytes() == type.values[to].bytes()) memoryOf[to] = memoryOf[from];  // a slice counts by itself
+        }
+        for (const int value : op.saves) saved[static_cast<std::size_t>(memoryOf[static_cast<std::size_t>(value)])] = true;
+    }
     Bytes bytes = 0;
     for (std::size_t v = 0; v < saved.size(); ++v)
         if (saved[v]) bytes += type.values[v].bytes();

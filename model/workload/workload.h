@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/base/collective_op.h"
 #include "model/base/dtype.h"
 #include "model/base/units.h"
 #include "model/workload/kernel_work.h"
@@ -31,8 +32,11 @@ struct Value {
 
 /// A trainable tensor. A layer lists its parameters in the order its module registers them: buckets depend on it.
 struct Parameter {
-    std::string name;  ///< local to the layer: "attn.c_attn.weight"
-    Shape shape;
+    std::string name;                ///< local to the layer: "attn.c_attn.weight"
+    Shape shape;                     ///< of the part that this rank holds
+    bool tensorSharded = false;      ///< split over the tensor axis; else every rank of it holds the same
+    bool expert = false;             ///< of experts split over the expert axis: its gradient is averaged over ranks with the same experts
+    bool partialOverTensor = false;  ///< not split, but each rank of the tensor axis has part of its gradient: to be summed over it
 
     std::int64_t elements() const { return elementCount(shape); }
 };
@@ -48,9 +52,43 @@ enum class OpKind : std::uint8_t {
     Embedding, PositionEmbedding, Linear, Attention, Scores, AttentionSoftmax, AttentionValues, Rotary, Norm, BatchNorm, Gelu, Silu,
     GatedSilu, Relu, Tanh, Add, Dropout, Convolution, MaxPool, AveragePool, Flatten, Concat, Router, ExpertDispatch, ExpertCombine,
     CrossEntropy,
+    // Of a sharded model only (docs/models/model-shards.md):
+    TensorCopy, TensorReduce, TensorGather, SequenceGather, SequenceScatter, AllToAll, LogitsMax, LogitsSum,
 };
 /// "linear", "batch-norm", …
 std::string_view nameOf(OpKind kind);
+
+/// Which axis of the device mesh an op talks over.
+enum class MeshAxis : std::uint8_t { Tensor, Context, Expert };
+std::string_view nameOf(MeshAxis axis);  ///< "tp", "cp", "ep"
+
+/// A collective that an op needs. `elements` are those of the whole buffer, as nccl-tests counts: for all-gather and
+/// reduce-scatter of all ranks together, for send-receive and all-to-all what one rank sends.
+struct OpCollective {
+    CollectiveOp op = CollectiveOp::AllReduce;
+    MeshAxis axis = MeshAxis::Tensor;
+    std::int64_t elements = 0;
+    DType dtype = DType::Fp32;
+
+    Bytes bytes() const { return elements * sizeOf(dtype); }
+    bool operator==(const OpCollective&) const = default;
+};
+
+/// Attention whose keys and values go round a ring of ranks, one block per step.
+///
+/// The kernels of step i are the next forwardKernels[i] of Op::forward (backwardKernels[i] of Op::backward); a step may have
+/// none: a causal ring that is not balanced leaves a rank idle while blocks pass it. Steps count in the order of their pass.
+/// `exchange` i (0 ≤ i < steps − 1), in forward and again in backward, starts with step i, may run beside its kernels, and
+/// step i + 1 waits for it. `gradientExchange` j (1 ≤ j ≤ gradientExchanges), in backward only, starts when the kernels of
+/// step j − 1 are done and may run beside those of step j; step j + 1, or the end of the op, waits for it. j = steps stands
+/// alone at the end.
+struct RingSteps {
+    int steps = 0;  ///< 0: the op is no ring
+    std::vector<int> forwardKernels, backwardKernels;
+    OpCollective exchange;          ///< keys and values of one block, to the next rank
+    OpCollective gradientExchange;  ///< their gradients
+    int gradientExchanges = 0;
+};
 
 /// One operation. `outputs[0]` is its result (rotary embeddings of separate queries and keys have two); further outputs
 /// are by-products kept for backward: casts, masks, statistics. Tensors that live only between two kernels of one op are
@@ -71,8 +109,15 @@ std::string_view nameOf(OpKind kind);
 ///   Router            {experts, expertsPerToken, hidden};  ExpertDispatch, ExpertCombine {experts, expertsPerToken}
 ///   CrossEntropy      {classes}
 ///   Concat            {axis}: joins its inputs, or its input and its parameter (a class token)
+///   TensorCopy, TensorReduce, TensorGather, SequenceGather, SequenceScatter, AllToAll
+///                     {ranks}; gathered or split extent: the last (TensorGather), the last but one (SequenceGather, SequenceScatter)
+///   LogitsMax, LogitsSum  {classes of this rank, ranks}
 /// Backward of an op needs exactly the values in `saves` (its own inputs or outputs, by index into the
-/// layer's values); a value stays in memory until the last op that saves it has run backward.
+/// layer's values); a value stays in memory until the last op that saves it has run backward. A linear layer whose input
+/// was gathered from pieces saves nothing of it: the gather saves its piece, and backwardCollectives bring the whole back.
+///
+/// Collectives and kernels of one op: forward runs the kernels, then forwardCollectives in order. Backward runs
+/// backwardCollectives in order, then the kernels; the first `inputGradientKernels` of these do not wait for them.
 struct Op {
     OpKind kind = OpKind::Linear;
     std::string name;                   ///< local to the layer: "attn.c_attn"
@@ -84,8 +129,16 @@ struct Op {
                                         ///< an add) or where nothing flows back
     bool attentionCore = false;         ///< what selective recompute runs again
     bool gradientInPlace = false;       ///< backward needs no new tensor for its input gradient (views, in-place adds)
+    /// Backward kernels after which the input's gradient is complete, so that a collective on it may run beside the others;
+    /// 0: all of them.
+    int inputGradientKernels = 0;
+    std::vector<OpCollective> forwardCollectives, backwardCollectives;
+    RingSteps ring;
     std::array<std::int64_t, 6> attributes{};  ///< by kind, see above
 };
+
+/// True if the output is the input's memory: a view, or an all-reduce in place.
+bool sharesMemory(const Op& op);
 
 struct LayerType {
     std::string name;                   ///< "embedding", "block", "head", "stage2.block", …
@@ -116,8 +169,8 @@ struct Workload {
     std::vector<Layer> layers;  ///< in execution order, which is also registration order
     std::vector<TiedParameter> ties;
     std::int64_t samples = 0;          ///< in the micro-batch
-    std::int64_t tokensPerSample = 0;  ///< 0 for image models and the MLP
-    Bytes inputBytes = 0;              ///< the micro-batch as it is copied to the device
+    std::int64_t tokensPerSample = 0;  ///< of the whole sequence, also where it is split; 0 for image models and the MLP
+    Bytes inputBytes = 0;              ///< the micro-batch (this rank's part of it) as it is copied to the device
 
     const LayerType& typeOf(std::size_t layer) const { return types[static_cast<std::size_t>(layers[layer].type)]; }
     bool isTied(int layer, int parameter) const;  ///< true if it is a use of another layer's tensor
@@ -133,7 +186,11 @@ std::int64_t bufferElementCount(const Workload& workload);
 double forwardFlops(const Workload& workload);
 double backwardFlops(const Workload& workload);
 
-/// Bytes that the ops of a layer keep for their backward: every saved value once.
+/// Parameters that every rank of the tensor axis holds whole but has only part of the gradient of (tied ones once): what
+/// must be summed over that axis before the gradients are used.
+std::int64_t partialGradientElements(const Workload& workload);
+
+/// Bytes that the ops of a layer keep for their backward: every saved value once, and values that share memory once.
 Bytes savedBytes(const LayerType& type);
 
 /// Name of parameter `p` of layer `l`: "h.3.attn.c_attn.weight".

@@ -111,7 +111,7 @@ public:
                 if (!state.done[t])
                     return badInput(fmt::format("schedule of {}", schedule_.strategy),
                                     fmt::format("rank {} waits forever in task {} ({}): its peers never get there", schedule_.classes[c].ranks.first, t,
-                                                taskName(schedule_, *state.program, state.program->tasks[t])));
+                                                taskName(schedule_, state.program->tasks[t])));
             for (const TaskTimes& times : timeline_.classes[c]) timeline_.stepTime = std::max(timeline_.stepTime, times.end);
         }
         repeatSteadyMicroStep();
@@ -301,6 +301,8 @@ private:
         if (slot == communicator.gathering.end()) slot = communicator.gathering.insert(slot, {sequence, {}});
         slot->arrived.emplace_back(c, t);
         if (slot->arrived.size() < communicator.members.size()) return;
+        for (const auto& [other, twin] : slot->arrived)  // ranks that call different collectives hang, here as there
+            if (!(schedule_.collectives[classes_[other].program->tasks[twin].work] == schedule_.collectives[work])) return;
         const CollectivePrice& price = prices_.collectives[work];
         double slowest = 1;
         for (const std::uint32_t member : communicator.members) slowest = std::max(slowest, classes_[member].linkSlowdown);

@@ -58,7 +58,7 @@ std::string_view torchCollective(CollectiveOp op) {
     return "allreduce";
 }
 
-void addMemory(TraceBuilder& builder, const Timeline& timeline, const MemoryReport& memory, std::int64_t rank) {
+void addMemory(TraceBuilder& builder, const std::vector<TaskTimes>& times, const MemoryReport& memory, std::int64_t rank) {
     CounterSeries categories, reserved;
     categories.rank = reserved.rank = rank;
     categories.name = "memory by category";
@@ -66,7 +66,7 @@ void addMemory(TraceBuilder& builder, const Timeline& timeline, const MemoryRepo
     reserved.series = {"reserved"};
     for (int c = 0; c < kMemoryCategories; ++c) categories.series.emplace_back(nameOf(static_cast<MemoryCategory>(c)));
     for (const MemorySample& sample : memory.samples) {
-        const Time at = timeline.classes.front()[sample.task].issued;
+        const Time at = times[sample.task].issued;
         categories.at.push_back(at);
         reserved.at.push_back(at);
         for (const Bytes bytes : sample.bytes) categories.values.push_back(bytes);
@@ -78,7 +78,8 @@ void addMemory(TraceBuilder& builder, const Timeline& timeline, const MemoryRepo
 
 }  // namespace
 
-Trace traceOf(const Schedule& schedule, const Prices& prices, const Timeline& timeline, TraceDetail detail, const MemoryReport* memory) {
+Trace traceOf(const Schedule& schedule, const Prices& prices, const Timeline& timeline, TraceDetail detail, const MemoryReport* memory,
+              std::size_t memoryClass) {
     TraceBuilder builder;
     const bool full = detail == TraceDetail::Full;
     builder.setTitle(full ? fmt::format("{} under {} on {} ranks (predicted)", schedule.workload->name, schedule.strategy, schedule.world) : std::string());
@@ -104,7 +105,7 @@ Trace traceOf(const Schedule& schedule, const Prices& prices, const Timeline& ti
                                                     schedule.axes[work.axis].size, sequence++, std::string(nameOf(cost.algorithm)), std::string(nameOf(cost.protocol))});
             }
             sliceOf[t] = builder.addSlice(track[task.stream], times.start, times.end - times.start, categoryOf(task),
-                                          full ? builder.internName(taskName(schedule, program, task)) : unnamed, t, collective);
+                                          full ? builder.internName(taskName(schedule, task)) : unnamed, t, collective);
             if (task.stream != kHostStream && task.kind != TaskKind::HostWork) {
                 // The host's part: the launch that ended when the task was handed over.
                 const Time cost = task.kind == TaskKind::Collective ? node.collectiveLaunch : node.launch;
@@ -114,7 +115,7 @@ Trace traceOf(const Schedule& schedule, const Prices& prices, const Timeline& ti
             if (full && task.stream != kHostStream)
                 for (const TaskId earlier : program.dependenciesOf(task)) builder.addFlow(sliceOf[earlier], sliceOf[t], Flow::Kind::Dependency);
         }
-        if (full && memory && c == 0) addMemory(builder, timeline, *memory, rank);
+        if (full && memory && c == memoryClass) addMemory(builder, timeline.classes[c], *memory, rank);
     }
     return builder.build();
 }

@@ -41,7 +41,7 @@ std::string_view nameOf(MemoryCategory category) {
     return "?";
 }
 
-std::string taskName(const Schedule& schedule, const RankProgram&, const Task& task) {
+std::string taskName(const Schedule& schedule, const Task& task) {
     const auto parameter = [&] { return ownedParameterName(schedule, task.layer, task.part); };
     const auto collectiveName = [&] { return nameOf(schedule.collectives[task.work].op); };
     switch (task.role) {
@@ -76,6 +76,7 @@ std::string taskName(const Schedule& schedule, const RankProgram&, const Task& t
             return fmt::format("{} {}.{}: {}", nameOf(task.phase), layerName(schedule, task.layer), type.ops[static_cast<std::size_t>(task.op)].name,
                                nameOf(schedule.collectives[task.work].op));
         }
+        case TaskRole::RingJoin: return "wait for the ring";
         case TaskRole::SendActivation: return fmt::format("send activations of micro-batch {}", task.microStep);
         case TaskRole::ReceiveActivation: return fmt::format("receive activations of micro-batch {}", task.microStep);
         case TaskRole::SendGradient: return fmt::format("send gradients of micro-batch {}", task.microStep);

@@ -116,7 +116,7 @@ struct Schedule {
 };
 
 /// "backward h.3.attn.c_attn: wgrad", "all_reduce bucket 2", …
-std::string taskName(const Schedule& schedule, const RankProgram& program, const Task& task);
+std::string taskName(const Schedule& schedule, const Task& task);
 /// "h.3.attn.c_attn.weight gradient", "h.3 scores", …
 std::string bufferName(const Schedule& schedule, const Buffer& buffer);
 

@@ -54,6 +54,7 @@ enum class TaskRole : std::uint8_t {
     LoadBatch,
     OpCollective,        ///< part: collective of the op
     RingExchange,        ///< part: step of the ring
+    RingJoin,
     SendActivation,
     ReceiveActivation,
     SendGradient,

@@ -34,7 +34,7 @@ public:
 
 private:
     tl::unexpected<Error> broken(std::uint32_t t, std::string_view rule) const {
-        return badInput(fmt::format("schedule of {}, task {} ({})", schedule_.strategy, t, taskName(schedule_, program_, program_.tasks[t])),
+        return badInput(fmt::format("schedule of {}, task {} ({})", schedule_.strategy, t, taskName(schedule_, program_.tasks[t])),
                         std::string(rule));
     }
 

@@ -31,6 +31,18 @@ Result<std::vector<LayerRange>> cutIntoChunks(const Workload& workload, std::int
     return cut;
 }
 
+ModelShard shardOf(const ParallelConfig& parallel) {
+    ModelShard shard;
+    shard.tp = parallel.tp;
+    shard.cp = parallel.cp;
+    shard.ep = parallel.ep;
+    shard.sequenceParallel = parallel.sequenceParallel;
+    shard.style = parallel.tensorStyle == "picotron" ? TensorStyle::Picotron : TensorStyle::Megatron;
+    shard.context = parallel.contextKind == "ulysses" ? ContextKind::Ulysses : ContextKind::Ring;
+    shard.balanced = parallel.contextBalanced;
+    return shard;
+}
+
 }  // namespace
 
 Result<DeviceMesh> meshOf(const ParallelConfig& parallel, std::int64_t devices) {
@@ -94,35 +106,44 @@ Result<std::vector<ProgramPart>> programParts(const StrategyInput& input, const 
     double mean = 0;
     for (const Run& run : runs) mean += static_cast<double>(run.batch * run.count) / static_cast<double>(mesh.dp);
 
-    std::map<std::int64_t, std::shared_ptr<const Workload>> built;  // by batch
+    // A causal ring that is not balanced gives each of its ranks other work.
+    const ModelShard shard = shardOf(parallel);
+    const bool unbalanced = mesh.cp > 1 && shard.context == ContextKind::Ring && !shard.balanced;
+    std::map<std::pair<std::int64_t, std::int64_t>, std::shared_ptr<const Workload>> built;  // by batch and place in the ring
     std::vector<ProgramPart> parts;
-    for (const Run& run : runs) {
-        std::shared_ptr<const Workload>& workload = built[run.batch];
-        if (!workload) {
-            if (run.batch == input.training.microBatch) {
-                workload = input.workload;
-            } else {
-                TrainingConfig training = input.training;
-                training.microBatch = run.batch;
-                TRY(Workload other, buildWorkload(input.model, training));
-                workload = std::make_shared<const Workload>(std::move(other));
+    for (const Run& run : runs)
+        for (std::int64_t place = 0; place < (unbalanced ? mesh.cp : 1); ++place) {
+            std::shared_ptr<const Workload>& workload = built[{run.batch, place}];
+            if (!workload) {
+                if (run.batch == input.training.microBatch && shard.isWhole()) {
+                    workload = input.workload;
+                } else {
+                    TrainingConfig training = input.training;
+                    training.microBatch = run.batch;
+                    ModelShard mine = shard;
+                    mine.cpRank = place;
+                    TRY(Workload other, buildWorkload(input.model, training, mine));
+                    workload = std::make_shared<const Workload>(std::move(other));
+                }
+            }
+            TRY(const std::vector<LayerRange> cut, cutIntoChunks(*workload, mesh.pp * chunksPerStage));
+            for (std::int64_t stage = 0; stage < mesh.pp; ++stage) {
+                ProgramPart part;
+                part.workload = workload;
+                part.stage = stage;
+                part.weight = static_cast<double>(run.batch) / mean;
+                for (std::int64_t c = 0; c < chunksPerStage; ++c) part.chunks.push_back(cut[static_cast<std::size_t>(c * mesh.pp + stage)]);
+                const std::int64_t perReplica = mesh.tp * mesh.cp, first = stage * mesh.stageRanks() + run.first * perReplica;
+                if (unbalanced)
+                    for (std::int64_t t = 0; t < mesh.tp; ++t) part.ranks.push_back({first + place * mesh.tp + t, perReplica, run.count});
+                else
+                    part.ranks.push_back({first, 1, run.count * perReplica});
+                // The same batch elsewhere is the same program.
+                const auto same = std::find_if(parts.begin(), parts.end(), [&](const ProgramPart& p) { return p.workload == part.workload && p.stage == stage; });
+                if (same != parts.end()) same->ranks.insert(same->ranks.end(), part.ranks.begin(), part.ranks.end());
+                else parts.push_back(std::move(part));
             }
         }
-        TRY(const std::vector<LayerRange> cut, cutIntoChunks(*workload, mesh.pp * chunksPerStage));
-        for (std::int64_t stage = 0; stage < mesh.pp; ++stage) {
-            ProgramPart part;
-            part.workload = workload;
-            part.stage = stage;
-            part.weight = static_cast<double>(run.batch) / mean;
-            for (std::int64_t c = 0; c < chunksPerStage; ++c) part.chunks.push_back(cut[static_cast<std::size_t>(c * mesh.pp + stage)]);
-            const std::int64_t perReplica = mesh.tp * mesh.cp;
-            part.ranks.push_back({stage * mesh.stageRanks() + run.first * perReplica, 1, run.count * perReplica});
-            // The same batch elsewhere is the same program.
-            const auto same = std::find_if(parts.begin(), parts.end(), [&](const ProgramPart& p) { return p.workload == part.workload && p.stage == stage; });
-            if (same != parts.end()) same->ranks.push_back(part.ranks.front());
-            else parts.push_back(std::move(part));
-        }
-    }
     return parts;
 }
 

@@ -19,7 +19,7 @@ LayerPlan planLayer(const LayerType& type, Recompute recompute) {
     for (int o = 0; o < static_cast<int>(type.ops.size()); ++o) {
         const Op& op = type.ops[static_cast<std::size_t>(o)];
         OpPlan& opPlan = plan.ops[static_cast<std::size_t>(o)];
-        opPlan.isView = op.forward.empty() && op.inputs.size() == 1 && op.outputs.size() == 1;
+        opPlan.isView = sharesMemory(op);
         opPlan.recomputed = recompute == Recompute::Selective && op.attentionCore;
         if (opPlan.recomputed) {
             if (plan.firstRecomputed < 0) plan.firstRecomputed = o;

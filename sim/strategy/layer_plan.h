@@ -15,7 +15,7 @@ namespace ringside {
 struct OpPlan {
     std::vector<int> releasedAfterForward;  ///< values whose last forward reader this op is (or that nobody reads)
     std::vector<int> saved;                 ///< values this op keeps for backward (or to run again in it), each once
-    bool isView = false;                    ///< no kernel: the output is the input's memory
+    bool isView = false;                    ///< the output is the input's memory
     bool recomputed = false;                ///< selective recompute runs this op again in backward
 };
 

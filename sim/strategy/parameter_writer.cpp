@@ -32,6 +32,8 @@ void StepWriter::declareState(const StateOptions& options) {
             parameter.layer = static_cast<std::int32_t>(l);
             parameter.index = p;
             parameter.elements = type.parameters[static_cast<std::size_t>(p)].elements();
+            parameter.expert = type.parameters[static_cast<std::size_t>(p)].expert;
+            parameter.partialOverTensor = type.parameters[static_cast<std::size_t>(p)].partialOverTensor;
             if (options.parameters)
                 parameter.buffer = addBuffer({parameter.elements * sizeOf(precision.parameter), MemoryCategory::Parameters, BufferRole::Parameter, precision.parameter,
                                               true, false, parameter.layer, p});

@@ -2,6 +2,10 @@
 //
 // Between stages, activations go forward and gradients back as sends on streams of their own: a stage computes while it
 // sends, and waits only for what it receives. Sends and receives of one direction between two stages are in micro-batch order.
+// As in Megatron, a plain pipeline posts a receive after the pass before it and the host waits for it (batch_p2p_sync); an
+// interleaved one posts it a pass ahead and only the stream waits (overlap_p2p_comm).
+#include <array>
+
 #include "sim/strategy/pipeline_order.h"
 #include "sim/strategy/step_writer.h"
 
@@ -26,10 +30,13 @@ public:
             const Pass pass{next.microStep, static_cast<std::size_t>(next.chunk), done == 0, done + 1 == step_.microSteps_};
             ++done;
             step_.enterPass(pass);
+            const TaskId begun = step_.hasCompute() ? step_.lastCompute() : kNoTask;
             if (next.forward) forward(pass);
             else backward(pass);
+            passBefore_ = begun;
         }
         step_.flight_ = 0;
+        step_.reducePartialGradients();
         reduceTiedEmbedding();
     }
 
@@ -51,10 +58,13 @@ private:
         const BufferId buffer = step_.addBuffer({value.bytes(), holds == BufferRole::ReceivedActivation ? MemoryCategory::Activations : MemoryCategory::Workspace, holds,
                                                  value.dtype, false, false, -1, microStep});
         const TaskId task = transfer(stream, phase, role, value, axis, sender);
+        const TaskId posted = interleaved_ ? passBefore_ : step_.hasCompute() ? step_.lastCompute() : kNoTask;
+        if (posted != kNoTask) step_.program().dependOn(posted);
         step_.program().use(buffer, UseKind::Allocate);
         step_.program().use(buffer, UseKind::Write);
         step_.hold(buffer);
         step_.waitOnCompute(task);
+        if (!interleaved_) step_.hostWait(phase, role, std::array{task});
         return buffer;
     }
 
@@ -125,6 +135,8 @@ private:
     StepWriter& step_;
     StepHooks& hooks_;
     int stages_, stage_;
+    bool interleaved_ = pipelineKindOf(step_.input_.parallel) == PipelineKind::Interleaved;
+    TaskId passBefore_ = kNoTask;  // the task written last before the previous pass
     StreamId sendForward_ = 0, receiveForward_ = 0, sendBackward_ = 0, receiveBackward_ = 0;
 };
 
@@ -142,6 +154,20 @@ void StepWriter::runPasses(StepHooks& hooks) {
         backward(pass, hooks);
         hooks.afterBackwardPass(*this, pass);
     }
+    reducePartialGradients();
+}
+
+// Norms of a sequence-parallel model see part of the tokens: their gradients are summed over the tensor axis, in one piece.
+void StepWriter::reducePartialGradients() {
+    std::int64_t elements = 0;
+    for (const ModelParameter& p : parameters_) elements += p.partialOverTensor ? p.elements : 0;
+    if (elements == 0) return;
+    collective(kComputeStream, Phase::GradientSync, TaskRole::ReplicatedGradientReduce, CollectiveOp::AllReduce, gradientDtype_, elements, axes_.tensor);
+    for (const ModelParameter& p : parameters_)
+        if (p.partialOverTensor && p.hasGradient) {
+            writer_.use(p.gradient, UseKind::Read);
+            writer_.use(p.gradient, UseKind::Write);
+        }
 }
 
 }  // namespace ringside

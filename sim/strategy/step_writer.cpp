@@ -189,6 +189,85 @@ void StepWriter::opTask(std::size_t layer, int op, std::size_t kernel, std::uint
     addTask(task);
 }
 
+void StepWriter::writeForwardOp(std::size_t layer, int o, Phase phase, bool isView) {
+    const LayerType& type = workload_.typeOf(layer);
+    const Op& op = type.ops[static_cast<std::size_t>(o)];
+    bool begun = false;
+    // The first task allocates what the op writes; the last one is where it is written.
+    const auto begin = [&] {
+        if (begun) return;
+        begun = true;
+        if (isView) return writer_.use(valueBuffer(layer, op.inputs[0]), UseKind::Read);
+        for (const int v : op.outputs) {
+            const Value& value = type.values[static_cast<std::size_t>(v)];
+            BufferId& buffer = values()[valueOffset_[layer] + static_cast<std::uint32_t>(v)];
+            // A buffer of this value from an earlier micro-step or run is used again once it is free.
+            if (buffer == kNone || references_[buffer] > 0)
+                buffer = addBuffer({value.bytes(), MemoryCategory::Activations, BufferRole::Value, value.dtype, false, false, static_cast<std::int32_t>(layer), v});
+            writer_.use(buffer, UseKind::Allocate);
+            hold(buffer);
+        }
+        for (const int v : op.inputs) writer_.use(valueBuffer(layer, v), UseKind::Read);
+        for (const int p : op.parameters) writer_.use(parameters_[parameterOf(layer, p)].buffer, UseKind::Read);
+    };
+    const auto wrote = [&] {
+        for (const int v : op.outputs) writer_.use(valueBuffer(layer, v), UseKind::Write);
+    };
+    const std::uint32_t firstKernel = forwardKernels_[static_cast<std::size_t>(workload_.layers[layer].type)][static_cast<std::size_t>(o)];
+    std::size_t k = 0;
+    const auto kernels = [&](std::size_t count) {
+        for (std::size_t end = k + count; k < end; ++k) {
+            opTask(layer, o, k, firstKernel + static_cast<std::uint32_t>(k), phase);
+            begin();
+        }
+    };
+    if (op.ring.steps > 0) {
+        TaskId ready = lastCompute_;
+        for (int i = 0; i < op.ring.steps; ++i) {
+            TaskId exchange = kNoTask;
+            if (i + 1 < op.ring.steps) {  // the block that was here goes on while it is computed with
+                exchange = opCollective(layer, o, op.ring.exchange, phase, TaskRole::RingExchange, static_cast<std::uint16_t>(i), ready);
+                begin();
+            }
+            kernels(static_cast<std::size_t>(op.ring.forwardKernels[static_cast<std::size_t>(i)]));
+            if (exchange != kNoTask) waitOnCompute(exchange);
+        }
+        if (lastCompute_ != writer_.last()) joinStreams(phase);
+        wrote();
+        return;
+    }
+    kernels(op.forward.size());
+    if (op.forwardCollectives.empty()) {
+        if (!op.forward.empty()) wrote();
+        return;
+    }
+    for (std::size_t i = 0; i < op.forwardCollectives.size(); ++i) {
+        const TaskId task = opCollective(layer, o, op.forwardCollectives[i], phase, TaskRole::OpCollective, static_cast<std::uint16_t>(i), lastCompute_);
+        begin();
+        waitOnCompute(task);
+    }
+    wrote();
+}
+
+TaskId StepWriter::opCollective(std::size_t layer, int op, const OpCollective& work, Phase phase, TaskRole role, std::uint16_t part, TaskId after) {
+    const std::uint32_t axis = work.axis == MeshAxis::Tensor ? axes_.tensor : work.axis == MeshAxis::Context ? axes_.context : axes_.expert;
+    StreamId& stream = meshStreams_[static_cast<std::size_t>(work.axis)];
+    if (stream == 0) stream = writer_.addStream(StreamKind::Communication, fmt::format("nccl {}", schedule_.axes[axis].name));
+    Task task;
+    task.kind = TaskKind::Collective;
+    task.phase = phase;
+    task.role = role;
+    task.stream = stream;
+    task.work = writer_.intern(schedule_.collectives, CollectiveWork{work.op, work.dtype, work.elements, axis, -1});
+    task.layer = static_cast<std::int32_t>(layer);
+    task.op = static_cast<std::int16_t>(op);
+    task.part = part;
+    const TaskId id = addTask(task);
+    if (after != kNoTask && hasCompute_) writer_.dependOn(after);
+    for (const TaskId earlier : pendingWaits_) writer_.dependOn(earlier);  // what the compute stream is about to wait for, it waits for too
+    return id;
+}
+
 // A value's buffer is held by the forward pass until its last reader, and by every op that saves it until that op's
 // backward. `save` is false when full recompute will run the layer again; `release` is false in the second run of the
 // attention core, whose inputs the first run has released already.
@@ -212,28 +291,8 @@ void StepWriter::runForwardOps(std::size_t layer, int firstOp, int lastOp, bool 
             const BufferId same = valueBuffer(layer, op.inputs[0]);
             values()[offset + static_cast<std::uint32_t>(op.outputs[0])] = same;
             hold(same);
-        } else {
-            const std::size_t kernels = op.forward.size();
-            for (std::size_t k = 0; k < kernels; ++k) {
-                opTask(layer, o, k, forwardKernels_[static_cast<std::size_t>(workload_.layers[layer].type)][static_cast<std::size_t>(o)] + static_cast<std::uint32_t>(k), phase);
-                if (k == 0) {
-                    for (const int v : op.outputs) {
-                        const Value& value = type.values[static_cast<std::size_t>(v)];
-                        BufferId& buffer = values()[offset + static_cast<std::uint32_t>(v)];
-                        // A buffer of this value from an earlier micro-step or run is used again once it is free.
-                        if (buffer == kNone || references_[buffer] > 0) {
-                            buffer = addBuffer({value.bytes(), MemoryCategory::Activations, BufferRole::Value, value.dtype, false, false, static_cast<std::int32_t>(layer), v});
-                        }
-                        writer_.use(buffer, UseKind::Allocate);
-                        hold(buffer);
-                    }
-                    for (const int v : op.inputs) writer_.use(valueBuffer(layer, v), UseKind::Read);
-                    for (const int p : op.parameters) writer_.use(parameters_[parameterIndex_[layer][static_cast<std::size_t>(p)]].buffer, UseKind::Read);
-                }
-                if (k + 1 == kernels)
-                    for (const int v : op.outputs) writer_.use(valueBuffer(layer, v), UseKind::Write);
-            }
         }
+        writeForwardOp(layer, o, phase, opPlan.isView);
         for (const int v : opPlan.saved)
             if (saves(v)) hold(valueBuffer(layer, v));
         for (const int v : opPlan.releasedAfterForward) {
@@ -278,6 +337,7 @@ void StepWriter::backward(const Pass& pass, StepHooks& hooks) {
     const bool hasLoss = layers.end == workload_.layers.size();
     // The last layer's output (the loss) is still held by the training loop.
     const BufferId loss = valueBuffer(last, workload_.typeOf(last).output);
+    inputGradientTask_ = kNoTask;
     for (std::size_t l = layers.end; l-- > layers.begin;) {
         const LayerType& type = workload_.typeOf(l);
         hooks.beforeBackward(*this, l);
@@ -310,32 +370,77 @@ void StepWriter::backwardLayer(std::size_t layer, StepHooks& hooks) {
         if (o == plan.lastRecomputed) runForwardOps(layer, plan.firstRecomputed, plan.lastRecomputed, true, Phase::Recompute, false, nullptr);
 
         const std::size_t kernels = op.backward.size();
+        const bool communicates = !op.backwardCollectives.empty();
         // Without a kernel of its own (views, residual adds) the output's gradient simply becomes the inputs' gradient.
-        const bool passesOn = kernels == 0 || op.gradientInPlace;
+        const bool passesOn = op.gradientInPlace || (kernels == 0 && !communicates);
         fresh_.clear();
         const auto needsGradient = [&](int v) { return plan.differentiable[static_cast<std::size_t>(v)] && !(v == 0 && layer == 0); };
         BufferId outputGradient = kNone;
         for (const int v : op.outputs)
             if (gradientSlot(v) != kNone) outputGradient = gradientSlot(v);
 
-        for (std::size_t k = 0; k < kernels; ++k) {
-            opTask(layer, o, k, backwardKernels_[static_cast<std::size_t>(workload_.layers[layer].type)][static_cast<std::size_t>(o)] + static_cast<std::uint32_t>(k), Phase::Backward);
-            if (k == 0) {
-                for (const int v : op.inputs) {
-                    if (!needsGradient(v)) continue;
-                    BufferId& slot = gradientSlot(v);
-                    if (slot != kNone || passesOn) continue;  // a second consumer adds to what the first one wrote
-                    slot = addBuffer({type.values[static_cast<std::size_t>(v)].bytes(), MemoryCategory::Workspace, BufferRole::ValueGradient,
-                                              type.values[static_cast<std::size_t>(v)].dtype, false, false, static_cast<std::int32_t>(layer), v});
-                    hold(slot);
-                    writer_.use(slot, UseKind::Allocate);
-                    fresh_.push_back(slot);
-                }
-                if (outputGradient != kNone) writer_.use(outputGradient, UseKind::Read);
-                for (const int v : opPlan.saved) writer_.use(valueBuffer(layer, v), UseKind::Read);
+        bool begun = false;
+        const auto begin = [&] {
+            if (begun) return;
+            begun = true;
+            for (const int v : op.inputs) {
+                if (!needsGradient(v)) continue;
+                BufferId& slot = gradientSlot(v);
+                if (slot != kNone || passesOn) continue;  // a second consumer adds to what the first one wrote
+                slot = addBuffer({type.values[static_cast<std::size_t>(v)].bytes(), MemoryCategory::Workspace, BufferRole::ValueGradient,
+                                  type.values[static_cast<std::size_t>(v)].dtype, false, false, static_cast<std::int32_t>(layer), v});
+                hold(slot);
+                writer_.use(slot, UseKind::Allocate);
+                fresh_.push_back(slot);
             }
-            if (k + 1 == kernels)
+            if (outputGradient != kNone) writer_.use(outputGradient, UseKind::Read);
+            for (const int v : opPlan.saved) writer_.use(valueBuffer(layer, v), UseKind::Read);
+        };
+        const std::uint32_t firstKernel = backwardKernels_[static_cast<std::size_t>(workload_.layers[layer].type)][static_cast<std::size_t>(o)];
+        // The input's gradient is there after the first kernels of a linear layer: what is to be done with it need not wait
+        // for the weight's.
+        const std::size_t inputDone = op.inputGradientKernels > 0 ? static_cast<std::size_t>(op.inputGradientKernels) : kernels;
+        const TaskId outputReady = inputGradientTask_ != kNoTask ? inputGradientTask_ : lastCompute_;
+        std::vector<TaskId> collectives;
+        BufferId regathered = kNone;
+        if (op.ring.steps > 0) {
+            writeRingBackward(layer, o, firstKernel, begin);
+            for (const BufferId buffer : fresh_) writer_.use(buffer, UseKind::Write);
+            inputGradientTask_ = lastCompute_;
+        } else {
+            for (std::size_t i = 0; i < op.backwardCollectives.size(); ++i) {
+                const OpCollective& work = op.backwardCollectives[i];
+                collectives.push_back(opCollective(layer, o, work, Phase::Backward, TaskRole::OpCollective, static_cast<std::uint16_t>(i), kernels == 0 ? outputReady : lastCompute_));
+                if (kernels == 0) begin();
+                else if (op.inputGradientKernels > 0 && regathered == kNone) {  // the input comes together again, for the weight's gradient
+                    regathered = addBuffer({work.bytes(), MemoryCategory::Workspace, BufferRole::Workspace, work.dtype, false, false, static_cast<std::int32_t>(layer), 0});
+                    writer_.use(regathered, UseKind::Allocate);
+                    writer_.use(regathered, UseKind::Write);
+                }
+            }
+            if (kernels == 0 && communicates) {
+                if (passesOn && outputGradient != kNone) writer_.use(outputGradient, UseKind::Write);
                 for (const BufferId buffer : fresh_) writer_.use(buffer, UseKind::Write);
+                waitOnCompute(collectives);
+                inputGradientTask_ = collectives.back();
+            }
+            for (std::size_t k = 0; k < kernels; ++k) {
+                if (!collectives.empty() && k == (op.inputGradientKernels > 0 ? inputDone : 0)) {
+                    waitOnCompute(collectives);
+                    collectives.clear();
+                }
+                opTask(layer, o, k, firstKernel + static_cast<std::uint32_t>(k), Phase::Backward);
+                begin();
+                if (k + 1 == inputDone) {
+                    for (const BufferId buffer : fresh_) writer_.use(buffer, UseKind::Write);
+                    inputGradientTask_ = lastCompute_;
+                }
+            }
+            if (kernels > 0 && !collectives.empty()) waitOnCompute(collectives);
+            if (regathered != kNone) {
+                writer_.use(regathered, UseKind::Read);
+                writer_.use(regathered, UseKind::Free);
+            }
         }
         if (passesOn && outputGradient != kNone)
             for (const int v : op.inputs) {
@@ -365,6 +470,43 @@ void StepWriter::backwardLayer(std::size_t layer, StepHooks& hooks) {
         if (slot != kNone) release(slot);
         slot = kNone;
     }
+}
+
+// See RingSteps for the order: blocks go round as in forward, and their gradients follow one step behind.
+void StepWriter::writeRingBackward(std::size_t layer, int o, std::uint32_t firstKernel, const std::function<void()>& begin) {
+    const Op& op = workload_.typeOf(layer).ops[static_cast<std::size_t>(o)];
+    const RingSteps& ring = op.ring;
+    const TaskId ready = lastCompute_;
+    std::size_t k = 0;
+    TaskId exchange = kNoTask, gradients = kNoTask;
+    for (int i = 0; i < ring.steps; ++i) {
+        const TaskId arrived = exchange, arrivedGradients = gradients;
+        exchange = gradients = kNoTask;
+        if (i >= 1 && i <= ring.gradientExchanges) {
+            gradients = opCollective(layer, o, ring.gradientExchange, Phase::Backward, TaskRole::RingExchange, static_cast<std::uint16_t>(ring.steps + i), lastCompute_);
+            begin();
+        }
+        if (i + 1 < ring.steps) {
+            exchange = opCollective(layer, o, ring.exchange, Phase::Backward, TaskRole::RingExchange, static_cast<std::uint16_t>(i), ready);
+            begin();
+        }
+        if (arrived != kNoTask) waitOnCompute(arrived);
+        if (arrivedGradients != kNoTask) waitOnCompute(arrivedGradients);
+        for (const std::size_t end = k + static_cast<std::size_t>(ring.backwardKernels[static_cast<std::size_t>(i)]); k < end; ++k) {
+            opTask(layer, o, k, firstKernel + static_cast<std::uint32_t>(k), Phase::Backward);
+            begin();
+        }
+    }
+    if (gradients != kNoTask) waitOnCompute(gradients);
+    if (ring.gradientExchanges >= ring.steps)
+        waitOnCompute(opCollective(layer, o, ring.gradientExchange, Phase::Backward, TaskRole::RingExchange, static_cast<std::uint16_t>(2 * ring.steps), lastCompute_));
+    joinStreams(Phase::Backward);
+}
+
+// What has been waited for but not used yet must not be forgotten: the next task on the compute stream waits.
+void StepWriter::joinStreams(Phase phase) {
+    if (pendingWaits_.empty()) return;
+    memoryKernel(kComputeStream, phase, TaskRole::RingJoin, "join", 0);
 }
 
 std::uint32_t StepWriter::internKernel(std::string_view name, Bytes bytes) {

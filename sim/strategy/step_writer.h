@@ -11,6 +11,7 @@
 //     });
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -41,7 +42,7 @@ struct ModelParameter {
     DType gradientDtype = DType::Fp32;  ///< of `gradient`
     bool zeroed = false;          ///< `gradient` is zeroed before the step: every contribution is added to it
     bool expert = false;          ///< its gradient is averaged over the ranks that hold the same experts
-    bool replicated = false;      ///< whole on every tensor-parallel rank
+    bool partialOverTensor = false;  ///< each tensor-parallel rank has part of its gradient: to be summed over them
     int uses = 1;                 ///< ops that contribute to the gradient in one backward
     int pendingUses = 0;
 };
@@ -143,7 +144,11 @@ private:
     void forwardLayer(std::size_t layer, bool save, Phase phase, StepHooks* hooks);
     void runForwardOps(std::size_t layer, int firstOp, int lastOp, bool save, Phase phase, bool release, StepHooks* hooks);
     void backwardLayer(std::size_t layer, StepHooks& hooks);
-    void opCollectives(std::size_t layer, int op, Phase phase);
+    void writeForwardOp(std::size_t layer, int op, Phase phase, bool isView);
+    void writeRingBackward(std::size_t layer, int op, std::uint32_t firstKernel, const std::function<void()>& begin);
+    TaskId opCollective(std::size_t layer, int op, const OpCollective& work, Phase phase, TaskRole role, std::uint16_t part, TaskId after);
+    void joinStreams(Phase phase);
+    void reducePartialGradients();
     void contributeGradient(std::size_t layer, int parameter);
     void opTask(std::size_t layer, int op, std::size_t kernel, std::uint32_t work, Phase phase);
     TaskId addTask(Task task);
@@ -183,7 +188,9 @@ private:
     std::vector<TaskId> pendingWaits_;
     std::vector<BufferId> fresh_;                     // gradients that the current op's first kernel allocates
     TaskId lastCompute_ = 0, lastLoad_ = kNoTask;
+    TaskId inputGradientTask_ = kNoTask;              // the one that completed the latest op's input gradient
     StreamId loader_ = 0;
+    std::array<StreamId, 3> meshStreams_{};           // per MeshAxis
     bool hasCompute_ = false;
     std::uint16_t microStep_ = 0;
 };

@@ -54,7 +54,7 @@ std::string timelineText(const std::string& title, const Prediction& p) {
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const TaskTimes& times = p.timeline.classes.front()[t];
         out += fmt::format("{:<8} | {:>8.2f} | {:>8.2f} | {}\n", program.streams[program.tasks[t].stream].name, times.start.microseconds(), times.end.microseconds(),
-                           taskName(*p.schedule, program, program.tasks[t]));
+                           taskName(*p.schedule, program.tasks[t]));
     }
     return out;
 }

@@ -167,10 +167,11 @@ TEST(Player, ARankThatWaitsForItsPeersIsSlowedWhileItWaits) {
 }
 
 TEST(Player, RanksThatWaitForEachOtherForeverAreAnErrorThatNamesTheTask) {
-    // Two programs issue two collectives in opposite order.
+    // Two programs issue two different collectives in opposite order.
     TinyStep step({1, 1});
     step.collective(kNccl, 10);
     step.collective(kNccl, 10);
+    step.schedule.collectives[1].elements = 7;
     step.schedule.programs.push_back(step.program());
     std::swap(step.schedule.programs[1].tasks[0].work, step.schedule.programs[1].tasks[1].work);
     step.schedule.classes[1].program = 1;

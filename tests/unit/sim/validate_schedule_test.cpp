@@ -178,6 +178,8 @@ TEST(ValidateSchedule, RanksOfAGroupIssueTheSameCollectives) {
     EXPECT_EQ(brokenRule(step.schedule), "the schedule is valid");
     step.schedule.collectives.push_back(step.schedule.collectives[0]);
     step.schedule.programs[1].tasks[step.reduce].work = 1;
+    EXPECT_EQ(brokenRule(step.schedule), "the schedule is valid");  // the same collective, listed twice
+    step.schedule.collectives[1].elements += 1;
     EXPECT_THAT(brokenRule(step.schedule), HasSubstr("ranks 0 and 1 issue different collectives on the axis 'dp'"));
 }
 

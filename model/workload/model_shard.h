@@ -1,0 +1,49 @@
+// ModelShard: which part of a model one rank computes, under tensor, sequence, context and expert parallelism.
+// Rules, formulas and worked numbers: docs/models/model-shards.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "model/base/result.h"
+#include "model/training/training_config.h"
+
+namespace ringside {
+
+struct TransformerSpec;
+
+/// Megatron: q, k, v and gate, up are one product each, so a block has two all-reduces forward and two backward; the loss works
+/// on split logits. Picotron: every projection has its own backward all-reduce (five), and the logits are gathered whole.
+enum class TensorStyle : std::uint8_t { Megatron, Picotron };
+/// Ring: keys and values go round. Ulysses: all-to-all turns a part of the sequence into a part of the heads.
+enum class ContextKind : std::uint8_t { Ring, Ulysses };
+
+struct ModelShard {
+    std::int64_t tp = 1, cp = 1, ep = 1;  ///< ranks of the tensor, context and expert axis
+    bool sequenceParallel = false;        ///< norms, dropout and residual on 1/tp of the tokens; without effect where tp is 1
+    TensorStyle style = TensorStyle::Megatron;
+    ContextKind context = ContextKind::Ring;
+    bool balanced = true;                 ///< causal ring: zig-zag, every rank has the same work; else rank r computes r + 1 of cp blocks
+    std::int64_t cpRank = 0;              ///< which rank of the context axis; matters only for a causal ring that is not balanced
+
+    bool isWhole() const { return tp == 1 && cp == 1 && ep == 1; }
+    bool splitsSequence() const { return sequenceParallel && tp > 1; }
+    /// Megatron's fused projections stand in place of the family's separate ones.
+    bool fusesProjections() const { return tp > 1 && style == TensorStyle::Megatron; }
+    bool operator==(const ModelShard&) const = default;
+};
+
+/// Key/value heads of one of `ranks` ranks: where there are fewer heads than ranks, several ranks hold the same one.
+std::int64_t keyValueHeadsPerRank(std::int64_t kvHeads, std::int64_t ranks);
+
+/// Checks that numbers are positive and cpRank is one of the ranks. `name`: the model, for the error.
+Result<void> validate(const ModelShard& shard, const std::string& name);
+
+/// Checks that the shard can be cut from this transformer with `length` tokens per sample. REQUIRES: both valid by themselves.
+Result<void> validate(const ModelShard& shard, const TransformerSpec& spec, const TrainingConfig& training, std::int64_t length,
+                      const std::string& name);
+
+/// For architectures that exist whole only: an error unless the shard is the whole model.
+Result<void> requireWhole(const ModelShard& shard, const std::string& name);
+
+}  // namespace ringside
