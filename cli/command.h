@@ -30,7 +30,11 @@ Result<void> writeOutput(const OutputFlags& flags, const std::string& text);
 /// Each adds its subcommand.
 void addPredict(CommandLine& line);
 void addMemory(CommandLine& line);
+void addScale(CommandLine& line);
+void addSweep(CommandLine& line);
+void addCompare(CommandLine& line);
 void addCollective(CommandLine& line);
+void addPlan(CommandLine& line);
 void addCatalog(CommandLine& line);
 void addCompletion(CommandLine& line);
 

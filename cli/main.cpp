@@ -19,7 +19,11 @@ int realMain(int argc, char** argv) {
         "ringside", std::string("ringside ") + RINGSIDE_VERSION);
     addPredict(line);
     addMemory(line);
+    addScale(line);
+    addSweep(line);
+    addCompare(line);
     addCollective(line);
+    addPlan(line);
     addCatalog(line);
     addCompletion(line);
     const Result<int> result = line.run(argc, argv);

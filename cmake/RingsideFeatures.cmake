@@ -30,7 +30,7 @@ find_package(MPI QUIET COMPONENTS CXX)
 if(MPI_CXX_FOUND)
   set(RINGSIDE_MPI_STATE "on  (MPI ${MPI_CXX_VERSION})")
 else()
-  set(RINGSIDE_MPI_STATE "off (mpicxx not found; install libopenmpi-dev)")
+  set(RINGSIDE_MPI_STATE "off (mpicxx not found; install libopenmpi-dev and openmpi-bin)")
 endif()
 
 find_package(Qt6 6.4 QUIET OPTIONAL_COMPONENTS Widgets Charts)

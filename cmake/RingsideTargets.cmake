@@ -3,6 +3,7 @@ include(GNUInstallDirs)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(tl-expected REQUIRED)
+find_package(TBB REQUIRED)
 find_package(Boost 1.74 REQUIRED)  # Boost.Graph is header-only for what is used here
 
 set(CMAKE_CXX_STANDARD 20)

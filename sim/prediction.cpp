@@ -105,33 +105,36 @@ void addRestsOn(Prediction& prediction, const Scenario& scenario) {
 }
 
 /// The breakdown of the whole step: of what is on the timeline, and of the repeated micro-step as often as it is left out.
-Breakdown wholeBreakdown(const Schedule& schedule, const Timeline& timeline, const Trace& trace, std::int64_t rank) {
+Breakdown wholeBreakdown(const Schedule& schedule, const Timeline& timeline, const RankActivity& activity) {
     const std::int64_t more = schedule.steady.times - 1;
     const Time onTimeline = timeline.stepTime - Time::fromPicoseconds(timeline.steadyPeriod.picoseconds() * more);
-    Breakdown sum = breakdownOf(trace, rank, onTimeline);
+    Breakdown sum = activity.breakdown(Time(), onTimeline);
     if (more <= 0) return sum;
-    const Breakdown once = breakdownOf(trace, rank, timeline.steadyBegin, timeline.steadyBegin + timeline.steadyPeriod);
+    const Breakdown once = activity.breakdown(timeline.steadyBegin, timeline.steadyBegin + timeline.steadyPeriod);
     for (Time Breakdown::*part : {&Breakdown::step, &Breakdown::compute, &Breakdown::optimizer, &Breakdown::communicationHidden, &Breakdown::communicationExposed,
                                   &Breakdown::host, &Breakdown::idle, &Breakdown::copyExposed})
         sum.*part += Time::fromPicoseconds((once.*part).picoseconds() * more);
     return sum;
 }
 
-/// Stragglers get classes of their own; where every rank differs, all of them do.
-Result<Schedule> perturbed(Schedule schedule, const Perturbation& perturbation) {
-    const auto simple = [&] {
-        return std::all_of(schedule.axes.begin(), schedule.axes.end(), [&](const CommAxis& axis) { return axis.size == 1 || axis.size == schedule.world; });
-    };
-    if (!perturbation.isRandom() && perturbation.stragglers.empty()) return schedule;
+Result<void> checkUnfoldable(const Schedule& schedule) {
     double tasks = 0;
-    for (const RankClass& rankClass : schedule.classes) tasks += static_cast<double>(schedule.programs[rankClass.program].tasks.size()) * static_cast<double>(rankClass.ranks.count);
-    if (perturbation.isRandom() || !simple()) {
-        if (tasks > kMostTasks)
-            return badInput("perturbation", fmt::format("needs every rank of its own: {} tasks, more than {}; use fewer devices, layers or micro-steps", formatShortCount(tasks),
-                                                        formatShortCount(kMostTasks)));
-        schedule = unfoldRanks(schedule);
-    } else {
+    for (const RankClass& rankClass : schedule.classes)
+        tasks += static_cast<double>(schedule.programs[rankClass.program].tasks.size()) * static_cast<double>(rankClass.ranks.count);
+    if (tasks > kMostTasks)
+        return badInput("perturbation", fmt::format("every rank has to be simulated by itself: {} tasks, more than {}; use fewer devices, layers or micro-steps", formatShortCount(tasks),
+                                                    formatShortCount(kMostTasks)));
+    return {};
+}
+
+/// Stragglers get classes of their own; where ranks meet on several axes, all of them do.
+Result<Schedule> withStragglers(Schedule schedule, const Perturbation& perturbation) {
+    if (perturbation.stragglers.empty()) return schedule;
+    if (std::all_of(schedule.axes.begin(), schedule.axes.end(), [&](const CommAxis& axis) { return axis.size == 1 || axis.size == schedule.world; })) {
         for (const Straggler& straggler : perturbation.stragglers) schedule = isolateRank(schedule, straggler.rank);
+    } else {
+        TRY_VOID(checkUnfoldable(schedule));
+        schedule = unfoldRanks(schedule);
     }
     for (const Straggler& straggler : perturbation.stragglers)
         for (RankClass& rankClass : schedule.classes)
@@ -179,7 +182,8 @@ Result<Timeline> playWith(const Scenario& scenario, const Schedule& schedule, co
     return play(schedule, prices);
 }
 
-Result<void> addSensitivity(Prediction& prediction, const Scenario& scenario) {
+/// `schedule` takes `stepSeconds` as it is: the played one, or its folded form where chance unfolded it.
+Result<void> addSensitivity(Prediction& prediction, const Scenario& scenario, const Schedule& schedule, double stepSeconds) {
     struct Change {
         const char* resource;
         double PricingOptions::*factor;
@@ -188,9 +192,9 @@ Result<void> addSensitivity(Prediction& prediction, const Scenario& scenario) {
                                  Change{"memory_bandwidth", &PricingOptions::memoryScale}, Change{"host", &PricingOptions::hostScale}}) {
         PricingOptions pricing = scenario.pricing;
         pricing.*change.factor *= 1.1;
-        TRY(const Timeline timeline, playWith(scenario, *prediction.schedule, pricing));
-        const double seconds = timeline.stepTime.seconds();
-        prediction.sensitivity.push_back({change.resource, seconds, seconds / prediction.stepSeconds - 1});
+        TRY(const Timeline timeline, playWith(scenario, schedule, pricing));
+        const double relative = timeline.stepTime.seconds() / stepSeconds;
+        prediction.sensitivity.push_back({change.resource, prediction.stepSeconds * relative, relative - 1});
     }
     return {};
 }
@@ -284,26 +288,29 @@ Result<Prediction> predict(const Scenario& scenario, const PredictOptions& optio
     const auto whole = std::make_shared<const Workload>(std::move(built));
     const Perturbation& perturbation = scenario.perturbation;
     // Micro-steps that are alike are played once, if they do settle down; where they do not, more of them are written.
+    std::shared_ptr<const Schedule> calm;  // without chance: its ranks are folded
     for (const int mostMicroSteps : {4, 8, 16, 0}) {
         if (perturbation.isRandom() && mostMicroSteps != 0) continue;
         TRY(Schedule schedule, writeSchedule(scenario, whole, mostMicroSteps));
-        TRY(schedule, perturbed(std::move(schedule), perturbation));
+        TRY(schedule, withStragglers(std::move(schedule), perturbation));
         TRY(prediction.prices, priceSchedule(schedule, scenario.cluster, scenario.profiles, scenario.training.precision.math, scenario.pricing));
         TRY(prediction.timeline, play(schedule, prediction.prices));
-        prediction.schedule = std::make_shared<const Schedule>(std::move(schedule));
+        calm = prediction.schedule = std::make_shared<const Schedule>(std::move(schedule));
         if (prediction.timeline.steadyConverged) break;
     }
-    const Schedule& played = *prediction.schedule;
+    const double calmSeconds = prediction.timeline.stepTime.seconds();
     if (perturbation.isRandom()) {
-        const double undisturbed = prediction.timeline.stepTime.seconds();
+        TRY_VOID(checkUnfoldable(*calm));
+        prediction.schedule = std::make_shared<const Schedule>(unfoldRanks(*calm));
         std::vector<double> seconds;
         for (std::int64_t i = 0; i < perturbation.samples; ++i) {
-            TRY(Timeline drawn, play(played, prediction.prices, {&perturbation, static_cast<std::uint64_t>(i)}));
+            TRY(Timeline drawn, play(*prediction.schedule, prediction.prices, {&perturbation, static_cast<std::uint64_t>(i)}));
             seconds.push_back(drawn.stepTime.seconds());
             if (i == 0) prediction.timeline = std::move(drawn);  // the one that is shown
         }
-        prediction.distribution = distributionOf(std::move(seconds), undisturbed);
+        prediction.distribution = distributionOf(std::move(seconds), calmSeconds);
     }
+    const Schedule& played = *prediction.schedule;
 
     prediction.stepSeconds = prediction.distribution ? prediction.distribution->mean : prediction.timeline.stepTime.seconds();
     const Workload& workload = *whole;
@@ -320,7 +327,7 @@ Result<Prediction> predict(const Scenario& scenario, const PredictOptions& optio
                 latest = times.end;
                 last = c;
             }
-    prediction.breakdown = wholeBreakdown(played, prediction.timeline, traceOf(played, prediction.prices, prediction.timeline, TraceDetail::Bare), played.classes[last].ranks.first);
+    prediction.breakdown = wholeBreakdown(played, prediction.timeline, activityOf(played, prediction.prices, prediction.timeline, last));
     prediction.bytesSentPerRank = bytesSentPerRank(played, played.classes[last]);
 
     const std::vector<PathSegment> path = criticalPath(played, prediction.timeline);
@@ -345,13 +352,13 @@ Result<Prediction> predict(const Scenario& scenario, const PredictOptions& optio
         std::stable_sort(prediction.criticalPath.begin(), prediction.criticalPath.end(), [](const PathItem& a, const PathItem& b) { return a.seconds > b.seconds; });
         addRestsOn(prediction, scenario);
     }
-    if (options.sensitivity) TRY_VOID(addSensitivity(prediction, scenario));
+    if (options.sensitivity) TRY_VOID(addSensitivity(prediction, scenario, *calm, calmSeconds));
     addWarnings(prediction, scenario);
     return prediction;
 }
 
 Trace traceOf(const Prediction& prediction) {
-    return traceOf(*prediction.schedule, prediction.prices, prediction.timeline, TraceDetail::Full, &prediction.memory, prediction.memoryClass);
+    return traceOf(*prediction.schedule, prediction.prices, prediction.timeline, &prediction.memory, prediction.memoryClass);
 }
 
 Json toJson(const Scenario& scenario, const Prediction& prediction) {

@@ -1,11 +1,14 @@
 #include "cli/commands/scenario_flags.h"
 
+#include <algorithm>
+
 #include "cli/command.h"
 
 namespace ringside {
 
 void ScenarioFlags::add(Command& command, const std::string& flag, const std::string& key, const std::string& type, const std::string& help,
                         const std::string& group) {
+    if (isLeftOut(flag)) return;
     flags_.push_back(std::make_unique<Flag>(Flag{flag, key, {}}));
     command.option(flag, flags_.back()->value, help, type, group);
 }
@@ -37,8 +40,11 @@ void ScenarioFlags::addTo(Command& command, bool withTraining) {
         add(command, "--profile", "profile", "NAME", "profile of the catalogue, or path to a profile file", "Scenario");
         command.flag("--first-step", firstStep_, "describe the first step instead of a steady one", "Strategy");
     }
-    command.repeated("--set", assignments_, "any other key of the scenario: --set training.dropout=true (may be repeated)", "KEY=VALUE", "Scenario");
+    if (!isLeftOut("--set"))
+        command.repeated("--set", assignments_, "any other key of the scenario: --set training.dropout=true (may be repeated)", "KEY=VALUE", "Scenario");
 }
+
+bool ScenarioFlags::isLeftOut(const std::string& flag) const { return std::find(leftOut_.begin(), leftOut_.end(), flag) != leftOut_.end(); }
 
 bool ScenarioFlags::given(const std::string& key) const {
     for (const auto& flag : flags_)
@@ -112,10 +118,11 @@ Result<Scenario> ScenarioFlags::resolve(const Catalogs& catalogs) const {
 }
 
 Result<Scenario> ScenarioFlags::resolve(const Json& json, const Catalogs& catalogs) const {
-    const std::string source = file_.empty() ? "command line" : file_ == "-" ? "standard input" : file_;
-    Result<Scenario> scenario = resolveScenario(json, source, catalogs);
+    Result<Scenario> scenario = resolveScenario(json, source(), catalogs);
     if (scenario) return scenario;
-    return tl::unexpected<Error>(named(std::move(scenario).error(), source));
+    return tl::unexpected<Error>(named(std::move(scenario).error(), source()));
 }
+
+std::string ScenarioFlags::source() const { return file_.empty() ? "command line" : file_ == "-" ? "standard input" : file_; }
 
 }  // namespace ringside

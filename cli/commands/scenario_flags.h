@@ -13,6 +13,8 @@ namespace ringside {
 
 class ScenarioFlags {
 public:
+    /// Before addTo: this flag ("--devices", "--set") is not added, as the command has its own of that name.
+    void leaveOut(const std::string& flag) { leftOut_.push_back(flag); }
     /// `withTraining` false: only the cluster (for `collective`).
     void addTo(Command& command, bool withTraining = true);
     /// File and flags as one document. Errors name the file or the flag.
@@ -20,6 +22,10 @@ public:
     Result<Scenario> resolve(const Catalogs& catalogs) const;
     /// The same for a document that the caller has added to.
     Result<Scenario> resolve(const Json& document, const Catalogs& catalogs) const;
+    /// What names the document in errors: the file, or "command line".
+    std::string source() const;
+    /// An error about the document, as resolve would give it: a key that a flag gave is named by the flag.
+    Error named(Error error) const { return named(std::move(error), source()); }
 
 private:
     struct Flag {
@@ -36,7 +42,10 @@ private:
     /// An error about a key that a flag gave names the flag, not the file.
     Error named(Error error, const std::string& source) const;
 
+    bool isLeftOut(const std::string& flag) const;
+
     std::string file_;
+    std::vector<std::string> leftOut_;
     std::vector<std::unique_ptr<Flag>> flags_;
     std::vector<std::string> assignments_;
     bool firstStep_ = false;

@@ -79,6 +79,7 @@ std::vector<PathSegment> criticalPath(const Schedule& schedule, const Timeline& 
             }
 
     std::vector<PathSegment> path;
+    path.reserve(schedule.programs[schedule.classes[c].program].tasks.size() / 2);
     Time cursor = end;  // everything after it is explained
     while (cursor > Time()) {
         const Task& task = schedule.programs[schedule.classes[c].program].tasks[t];

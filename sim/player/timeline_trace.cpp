@@ -78,44 +78,63 @@ void addMemory(TraceBuilder& builder, const std::vector<TaskTimes>& times, const
 
 }  // namespace
 
-Trace traceOf(const Schedule& schedule, const Prices& prices, const Timeline& timeline, TraceDetail detail, const MemoryReport* memory,
-              std::size_t memoryClass) {
+namespace {
+
+/// What the host did to hand the task over, on its own track; the loader's work was nobody's launch.
+bool isLaunched(const Task& task) { return task.stream != kHostStream && task.kind != TaskKind::HostWork; }
+
+Time launchTime(const NodePrices& node, const Task& task) { return task.kind == TaskKind::Collective ? node.collectiveLaunch : node.launch; }
+
+}  // namespace
+
+RankActivity activityOf(const Schedule& schedule, const Prices& prices, const Timeline& timeline, std::size_t c) {
+    const RankProgram& program = schedule.programs[schedule.classes[c].program];
+    const NodePrices& node = prices.nodes[schedule.classes[c].nodeGroup];
+    RankActivity activity;
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        const Task& task = program.tasks[t];
+        const TaskTimes& times = timeline.classes[c][t];
+        activity.add(trackKind(program.streams[task.stream].kind), categoryOf(task), times.start, times.end);
+        if (isLaunched(task)) activity.add(TrackKind::Host, SliceCategory::Host, times.issued - launchTime(node, task), times.issued);
+    }
+    return activity;
+}
+
+Trace traceOf(const Schedule& schedule, const Prices& prices, const Timeline& timeline, const MemoryReport* memory, std::size_t memoryClass) {
     TraceBuilder builder;
-    const bool full = detail == TraceDetail::Full;
-    builder.setTitle(full ? fmt::format("{} under {} on {} ranks (predicted)", schedule.workload->name, schedule.strategy, schedule.world) : std::string());
+    builder.setTitle(fmt::format("{} under {} on {} ranks (predicted)", schedule.workload->name, schedule.strategy, schedule.world));
     builder.setWorldSize(schedule.world);
-    const std::uint32_t launch = builder.internName("cudaLaunchKernel"), unnamed = builder.internName("");
+    const std::uint32_t launch = builder.internName("cudaLaunchKernel");
     for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
         const RankProgram& program = schedule.programs[schedule.classes[c].program];
         const NodePrices& node = prices.nodes[schedule.classes[c].nodeGroup];
         const std::int64_t rank = schedule.classes[c].ranks.first;
-        std::vector<std::uint32_t> track;
-        for (std::size_t s = 0; s < program.streams.size(); ++s)
-            track.push_back(builder.addTrack(rank, static_cast<std::int64_t>(s), trackKind(program.streams[s].kind), program.streams[s].name));
+        std::vector<std::uint32_t> tracks;
+        for (std::size_t i = 0; i < program.streams.size(); ++i)
+            tracks.push_back(builder.addTrack(rank, static_cast<std::int64_t>(i), trackKind(program.streams[i].kind), program.streams[i].name));
         std::vector<std::uint32_t> sliceOf(program.tasks.size());
         std::int64_t sequence = 0;
         for (TaskId t = 0; t < program.tasks.size(); ++t) {
             const Task& task = program.tasks[t];
             const TaskTimes& times = timeline.classes[c][t];
             std::int32_t collective = -1;
-            if (task.kind == TaskKind::Collective && full) {
+            if (task.kind == TaskKind::Collective) {
                 const CollectiveWork& work = schedule.collectives[task.work];
                 const CollectiveCost& cost = prices.collectives[task.work].cost;
                 collective = builder.addCollective({std::string(torchCollective(work.op)), work.elements, std::string(torchDtype(work.dtype)), work.bytes(),
                                                     schedule.axes[work.axis].size, sequence++, std::string(nameOf(cost.algorithm)), std::string(nameOf(cost.protocol))});
             }
-            sliceOf[t] = builder.addSlice(track[task.stream], times.start, times.end - times.start, categoryOf(task),
-                                          full ? builder.internName(taskName(schedule, task)) : unnamed, t, collective);
-            if (task.stream != kHostStream && task.kind != TaskKind::HostWork) {
+            sliceOf[t] = builder.addSlice(tracks[task.stream], times.start, times.end - times.start, categoryOf(task), builder.internName(taskName(schedule, task)), t, collective);
+            if (isLaunched(task)) {
                 // The host's part: the launch that ended when the task was handed over.
-                const Time cost = task.kind == TaskKind::Collective ? node.collectiveLaunch : node.launch;
-                const std::uint32_t launched = builder.addSlice(track[kHostStream], times.issued - cost, cost, SliceCategory::Host, launch);
-                if (full) builder.addFlow(launched, sliceOf[t], Flow::Kind::Launch);
+                const Time cost = launchTime(node, task);
+                const std::uint32_t launched = builder.addSlice(tracks[kHostStream], times.issued - cost, cost, SliceCategory::Host, launch);
+                builder.addFlow(launched, sliceOf[t], Flow::Kind::Launch);
             }
-            if (full && task.stream != kHostStream)
+            if (task.stream != kHostStream)
                 for (const TaskId earlier : program.dependenciesOf(task)) builder.addFlow(sliceOf[earlier], sliceOf[t], Flow::Kind::Dependency);
         }
-        if (full && memory && c == memoryClass) addMemory(builder, timeline.classes[c], *memory, rank);
+        if (memory && c == memoryClass) addMemory(builder, timeline.classes[c], *memory, rank);
     }
     return builder.build();
 }

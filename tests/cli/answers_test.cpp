@@ -70,7 +70,7 @@ TEST(ExitCode, IsOneWhenTheStepDoesNotFitInMemory) {
 
 TEST(ExitCode, IsZeroForHelpAndVersion) {
     const WorkDir dir;
-    for (const char* line : {"--help", "predict --help", "memory --help", "collective --help", "catalog --help", "completion --help", "--version"}) {
+    for (const char* line : {"--help", "predict --help", "memory --help", "scale --help", "sweep --help", "compare --help", "collective --help", "catalog --help", "completion --help", "--version"}) {
         const ProgramRun run = dir.ringside(line);
         EXPECT_EQ(run.exitCode, 0) << line;
         EXPECT_NE(run.out, "") << line;

@@ -69,7 +69,7 @@ TEST(DocumentedCommands, AllRunWithExitCodeZeroOrTheAnswerNo) {
 TEST(HelpExamples, AllRun) {
     const WorkDir dir;
     dir.write("scenario.json", R"({"model": "gpt2", "device": "a100-80gb-sxm", "devices": 8})");
-    for (const char* command : {"", "predict", "memory", "collective", "catalog", "completion"}) {
+    for (const char* command : {"", "predict", "memory", "scale", "sweep", "compare", "plan", "collective", "catalog", "completion"}) {
         const ProgramRun help = dir.ringside(std::string(command) + " --help");
         std::istringstream text(help.out);
         std::string line;

@@ -9,37 +9,54 @@
 namespace ringside {
 namespace {
 
-/// Slices of one rank as sets of instants within a window.
-struct Activity {
-    IntervalSet compute, optimizer, communication, copy, host;
-};
+/// Slices of a busy stream touch each other: most of them only make the last interval longer.
+void append(std::vector<Interval>& intervals, Interval slice) {
+    if (slice.begin >= slice.end) return;
+    if (!intervals.empty() && intervals.back().begin <= slice.begin && slice.begin <= intervals.back().end)
+        intervals.back().end = std::max(intervals.back().end, slice.end);
+    else
+        intervals.push_back(slice);
+}
 
-Activity activityOf(const Trace& trace, std::int64_t rank, Time begin, Time end) {
-    std::vector<Interval> compute, optimizer, communication, copy, host;
-    for (std::size_t t = 0; t < trace.tracks.size(); ++t) {
-        if (trace.tracks[t].rank != rank) continue;
-        const TrackKind kind = trace.tracks[t].kind;
-        const std::size_t last = trace.firstSlice(t + 1);
-        for (std::size_t i = trace.firstSlice(t); i < last; ++i) {
-            const Interval slice{std::max(trace.start[i], begin), std::min(trace.start[i] + trace.duration[i], end)};
-            if (slice.begin >= slice.end) continue;
-            switch (trace.category[i]) {
-                case SliceCategory::Compute: (kind == TrackKind::Host ? host : compute).push_back(slice); break;
-                // A copy kernel keeps a compute stream busy; the copy engine's work leaves it free.
-                case SliceCategory::Copy: (kind == TrackKind::Compute ? compute : kind == TrackKind::Host ? host : copy).push_back(slice); break;
-                case SliceCategory::Optimizer: optimizer.push_back(slice); break;
-                case SliceCategory::Communication: communication.push_back(slice); break;
-                case SliceCategory::Host: host.push_back(slice); break;
-                case SliceCategory::Wait:
-                case SliceCategory::Marker: break;
-            }
-        }
-    }
-    return {unionOf(std::move(compute)), unionOf(std::move(optimizer)), unionOf(std::move(communication)), unionOf(std::move(copy)),
-            unionOf(std::move(host))};
+IntervalSet within(const std::vector<Interval>& intervals, Time begin, Time end) {
+    IntervalSet all = unionOf(intervals);
+    if (!all.empty() && (all.front().begin < begin || all.back().end > end)) return clip(all, begin, end);
+    return all;
 }
 
 }  // namespace
+
+void RankActivity::add(TrackKind track, SliceCategory category, Time begin, Time end) {
+    const bool host = track == TrackKind::Host;
+    switch (category) {
+        case SliceCategory::Compute: return append(host ? host_ : compute_, {begin, end});
+        // A copy kernel keeps a compute stream busy; the copy engine's work leaves it free.
+        case SliceCategory::Copy: return append(track == TrackKind::Compute ? compute_ : host ? host_ : copy_, {begin, end});
+        case SliceCategory::Optimizer: return append(optimizer_, {begin, end});
+        case SliceCategory::Communication: return append(communication_, {begin, end});
+        case SliceCategory::Host: return append(host_, {begin, end});
+        case SliceCategory::Wait: case SliceCategory::Marker: return;
+    }
+}
+
+Breakdown RankActivity::breakdown(Time begin, Time end) const {
+    CHECK(begin <= end);
+    const IntervalSet optimizer = within(optimizer_, begin, end), communication = within(communication_, begin, end), host = within(host_, begin, end);
+    const IntervalSet busy = unionOf(within(compute_, begin, end), optimizer);
+    const IntervalSet busyOrCommunicating = unionOf(busy, communication);
+    const IntervalSet device = unionOf(busyOrCommunicating, within(copy_, begin, end));
+
+    Breakdown result;
+    result.step = end - begin;
+    result.optimizer = lengthOf(optimizer);
+    result.compute = lengthOf(busy) - result.optimizer;
+    result.communicationHidden = intersectionLength(communication, busy);
+    result.communicationExposed = lengthOf(communication) - result.communicationHidden;
+    result.host = lengthOf(host) - intersectionLength(host, device);
+    result.copyExposed = lengthOf(device) - lengthOf(busyOrCommunicating);
+    result.idle = result.step - lengthOf(busyOrCommunicating) - result.host;
+    return result;
+}
 
 double Breakdown::overlapPercent() const {
     const Time all = communication();
@@ -50,22 +67,13 @@ double Breakdown::overlapPercent() const {
 Breakdown breakdownOf(const Trace& trace, std::int64_t rank, Time step) { return breakdownOf(trace, rank, Time{}, step); }
 
 Breakdown breakdownOf(const Trace& trace, std::int64_t rank, Time begin, Time end) {
-    CHECK(begin <= end);
-    const Activity activity = activityOf(trace, rank, begin, end);
-    const IntervalSet busy = unionOf(activity.compute, activity.optimizer);
-    const IntervalSet busyOrCommunicating = unionOf(busy, activity.communication);
-    const IntervalSet device = unionOf(busyOrCommunicating, activity.copy);
-
-    Breakdown result;
-    result.step = end - begin;
-    result.optimizer = lengthOf(activity.optimizer);
-    result.compute = lengthOf(busy) - result.optimizer;
-    result.communicationHidden = intersectionLength(activity.communication, busy);
-    result.communicationExposed = lengthOf(activity.communication) - result.communicationHidden;
-    result.host = lengthOf(activity.host) - intersectionLength(activity.host, device);
-    result.copyExposed = lengthOf(device) - lengthOf(busyOrCommunicating);
-    result.idle = result.step - lengthOf(busyOrCommunicating) - result.host;
-    return result;
+    RankActivity activity;
+    for (std::size_t t = 0; t < trace.tracks.size(); ++t) {
+        if (trace.tracks[t].rank != rank) continue;
+        const std::size_t last = trace.firstSlice(t + 1);
+        for (std::size_t i = trace.firstSlice(t); i < last; ++i) activity.add(trace.tracks[t].kind, trace.category[i], trace.start[i], trace.start[i] + trace.duration[i]);
+    }
+    return activity.breakdown(begin, end);
 }
 
 }  // namespace ringside

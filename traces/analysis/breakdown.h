@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "traces/analysis/interval.h"
 #include "traces/trace.h"
 
 namespace ringside {
@@ -24,6 +26,17 @@ struct Breakdown {
     double overlapPercent() const;
 
     bool operator==(const Breakdown&) const = default;
+};
+
+/// What ran when on one rank, by what it counts as. Slices of a track may be added in any order; in time order it is fastest.
+class RankActivity {
+public:
+    void add(TrackKind track, SliceCategory category, Time begin, Time end);
+    /// Over [begin, end). REQUIRES: begin ≤ end.
+    Breakdown breakdown(Time begin, Time end) const;
+
+private:
+    std::vector<Interval> compute_, optimizer_, communication_, copy_, host_;
 };
 
 /// Over [0, step) of `rank`; slices are cut at its borders. O(slices of the rank), as its tracks are sorted.
