@@ -44,7 +44,10 @@ public:
         if (sync_ && pass.chunk + 1 == chunks_)
             for (State& bucket : buckets_) bucket.pending = bucket.size;
     }
-    void afterBackwardPass(StepWriter& step, const Pass&) override { step.readLoss(); }  // loss.item() in every micro-step
+    void afterBackwardPass(StepWriter& step, const Pass& pass) override {
+        step.readLoss();  // loss.item() in every micro-step
+        if (sync_ && pass.chunk == 0) finish(step);
+    }
 
     void onGradientReady(StepWriter& step, std::uint32_t p) override {
         if (!sync_) return;
@@ -59,13 +62,13 @@ public:
         step.program().use(bucket.buffer, UseKind::Write);
     }
 
+private:
     void finish(StepWriter& step) {
         std::vector<TaskId> all;
         for (const State& bucket : buckets_) all.push_back(bucket.done);
         step.waitOnCompute(all);
     }
 
-private:
     struct State {
         std::size_t size = 0, pending = 0;
         std::int64_t elements = 0;
@@ -96,6 +99,7 @@ public:
     }
 
     Result<Schedule> write(const StrategyInput& input) const override {
+        if (input.parallel.ep > 1) return badInput("strategy.ep", "Picotron has no expert parallelism; use ddp or megatron");
         return writeStep(input, name(), [&](StepWriter& step) -> Result<void> {
             if (step.syncRanks() == 1) {  // train.py wraps the model only if there is more than one rank
                 LossEachMicroStep hooks;
@@ -104,7 +108,6 @@ public:
                 MainGradBuckets buckets(step, input);
                 buckets.zero(step);
                 step.runPasses(buckets);
-                buckets.finish(step);
                 step.castGradientsToParameterType();
             }
             step.optimizerStep();
