@@ -2,6 +2,7 @@
 #include <variant>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/command.h"
 #include "model/base/names.h"
@@ -116,11 +117,20 @@ std::string text(const std::string& what, const Json& rows) {
                                orDash(row, "memory_bandwidth_gb_per_s"), orDash(row, "tdp_w"));
         }
     } else if (what == "strategies") {
+        const auto knobLine = [](const std::string& key, const std::string& help, const std::string& fallback) {
+            return fmt::format("    {:<33} {} (default: {})\n", key, help, fallback);
+        };
+        const std::vector<Knob> mesh = meshKnobs();
+        const auto isMesh = [&](const Json& knob) { return std::any_of(mesh.begin(), mesh.end(), [&](const Knob& m) { return m.key == knob["key"]; }); };
+        std::vector<std::string> combined;
         for (const Json& row : rows) {
-            out += fmt::format("{:<10} {}\n", row["name"].get<std::string>(), row["summary"].get<std::string>());
+            out += fmt::format("{:<26} {}\n", row["name"].get<std::string>(), row["summary"].get<std::string>());
             for (const Json& knob : row["knobs"])
-                out += fmt::format("    {:<26} {} (default: {})\n", knob["key"].get<std::string>(), knob["help"].get<std::string>(), knob["default"].get<std::string>());
+                if (!isMesh(knob)) out += knobLine(knob["key"], knob["help"], knob["default"]);
+            if (std::any_of(row["knobs"].begin(), row["knobs"].end(), isMesh)) combined.push_back(row["name"]);
         }
+        out += fmt::format("\nThe device mesh, for {} (where a strategy lacks one of these, it says so):\n", fmt::join(combined, ", "));
+        for (const Knob& knob : mesh) out += knobLine(knob.key, knob.help, knob.defaultValue);
     } else if (what == "clusters") {
         for (const Json& row : rows) {
             std::string nodesText;
