@@ -75,6 +75,7 @@ MeshAxes addMeshAxes(Schedule& schedule, const DeviceMesh& mesh, const ParallelC
         axes.backward.push_back(add({fmt::format("pp {}-{}", i + 1, i), 2, stage, i, mesh.pp}));
     }
     if (mesh.pp > 1) {
+        axes.pipeline = add({"pp", mesh.pp, stage});
         axes.tiedEmbedding = add({"first and last stage", 2, (mesh.pp - 1) * stage});
         if (parallel.pipelineSchedule == "interleaved") {
             axes.wrap = add({"pp last-first", 2, (mesh.pp - 1) * stage});

@@ -31,6 +31,7 @@ struct MeshAxes {
     std::vector<std::uint32_t> forward, backward;   ///< [boundary]: stage i to i + 1, and back
     std::uint32_t wrap = kNoAxis, wrapBack = kNoAxis;  ///< interleaved: last stage to first, and back
     std::uint32_t tiedEmbedding = kNoAxis;          ///< first and last stage
+    std::uint32_t pipeline = kNoAxis;               ///< all stages
 };
 /// Adds the mesh's axes to the schedule.
 MeshAxes addMeshAxes(Schedule& schedule, const DeviceMesh& mesh, const ParallelConfig& parallel);

@@ -188,15 +188,20 @@ void StepWriter::optimizerStep(std::span<const OptimizerTarget> targets, std::op
         std::uint16_t part = 0;
         for (const KernelWork& work : kernels) kernel(kComputeStream, Phase::Optimizer, role, work, -1, part++);
     };
+    // One number (a norm, whether something overflowed) is summed over whoever holds other parts of the gradients.
+    const auto reduceNumber = [&] {
+        for (const std::uint32_t axis : {normAxis.value_or(kNoAxis), axes_.tensor, axes_.pipeline})
+            if (axis != kNoAxis) collective(kComputeStream, Phase::Optimizer, TaskRole::NormReduce, CollectiveOp::AllReduce, DType::Fp32, 1, axis);
+    };
     if (training.precision.lossScaling) {
         addKernels(gradientUnscaling(training.precision, elements), TaskRole::Unscale);
-        if (normAxis) collective(kComputeStream, Phase::Optimizer, TaskRole::NormReduce, CollectiveOp::AllReduce, DType::Fp32, 1, *normAxis);
+        reduceNumber();
         // GradScaler.step reads whether a gradient overflowed before it lets the optimizer run.
         hostTask(TaskKind::HostSync, Phase::Optimizer, TaskRole::Unscale);
         writer_.dependOn(lastCompute_);
     }
     if (training.gradientClipping) {
-        if (normAxis) collective(kComputeStream, Phase::Optimizer, TaskRole::NormReduce, CollectiveOp::AllReduce, DType::Fp32, 1, *normAxis);
+        reduceNumber();
         addKernels(gradientClipping(training.precision, elements), TaskRole::ClipGradients);
     }
 
