@@ -283,6 +283,9 @@ private:
                 TRY(const std::int64_t batch, item.asInt(1, kMaxBatch));
                 training.rankBatches.push_back(batch);
             }
+            const std::int64_t sum = std::accumulate(training.rankBatches.begin(), training.rankBatches.end(), std::int64_t{0}) * training.gradAccum;
+            if (const auto global = given.find("global_batch"); global && global->value() != sum)
+                return global->error(fmt::format("is not {}, the sum of rank_batches times grad_accum; leave it out", sum));
         } else if (split == "balanced") {
             TRY_VOID(balanceBatches(*given.find("batch_split")));
         } else if (split != "equal") {
@@ -331,7 +334,7 @@ private:
         TRY(training.microBatch, given.intOr("micro_batch", 1, 1, kMaxBatch));
         TRY(training.gradAccum, given.intOr("grad_accum", 1, 1, kMaxGradAccum));
         const auto global = given.find("global_batch");
-        if (!global) return {};
+        if (!global || given.has("rank_batches")) return {};
         TRY(const std::int64_t batch, global->asInt(1, std::int64_t{1} << 40));
         const bool microGiven = given.has("micro_batch"), accumGiven = given.has("grad_accum");
         const auto mustDivide = [&](std::int64_t by, const std::string& what) -> Result<std::int64_t> {

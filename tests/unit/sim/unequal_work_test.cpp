@@ -80,6 +80,14 @@ TEST(UnequalBatches, BalancingByDeviceSpeedBeatsEqualSharesOnMixedDevices) {
 
 TEST(UnequalBatches, AreRefusedWithTheWrongNumberOfRanks) {
     EXPECT_THAT(refusal("{'model': 'gpt2', 'device': 'a100-80gb-sxm', 'devices': 4, 'training': {'rank_batches': [1, 2]}}"), HasSubstr("expected one for each of the 4 data-parallel ranks"));
+    EXPECT_THAT(refusal("{'model': 'gpt2', 'device': 'a100-80gb-sxm', 'devices': 2, 'training': {'rank_batches': [1, 2], 'global_batch': 4}}"), HasSubstr("is not 3, the sum of rank_batches"));
+}
+
+TEST(UnequalBatches, ComeBackFromTheirOwnResult) {
+    const Scenario scenario = ddp(4, "", ", 'grad_accum': 2, 'rank_batches': [4, 4, 8, 16]");
+    const Scenario again = scenarioOfJson(toJson(scenario));
+    EXPECT_EQ(again.training, scenario.training);
+    EXPECT_EQ(again.globalBatch(), 64);
 }
 
 TEST(Straggler, ASlowDeviceSlowsEveryoneByItsOwnExcess) {
