@@ -85,7 +85,10 @@ std::string taskName(const Schedule& schedule, const Task& task) {
         case TaskRole::UnshardCopyIn: return fmt::format("copy shards of unit {} together", task.part);
         case TaskRole::Unshard: return fmt::format("{} unit {}", collectiveName(), task.part);
         case TaskRole::UnshardCopyOut: return fmt::format("copy unit {} out", task.part);
+        case TaskRole::Reshard: return fmt::format("keep a shard of unit {}", task.part);
         case TaskRole::ReduceCopyIn: return fmt::format("copy gradients of unit {} together", task.part);
+        case TaskRole::UnitAccumulate: return fmt::format("accumulate gradients of unit {}", task.part);
+        case TaskRole::UnitDivide: return fmt::format("divide gradients of unit {}", task.part);
         case TaskRole::ShardReduce: return fmt::format("{} unit {}", collectiveName(), task.part);
         case TaskRole::ReplicaReduce: return fmt::format("{} unit {} between replicas", collectiveName(), task.part);
         case TaskRole::ShardCast: return fmt::format("cast shard of unit {}", task.part);
@@ -138,6 +141,7 @@ std::string bufferName(const Schedule& schedule, const Buffer& buffer) {
         case BufferRole::MasterShard: return fmt::format("fp32 master shard of unit {}", buffer.index);
         case BufferRole::GradientShard: return fmt::format("gradient shard of unit {}", buffer.index);
         case BufferRole::OptimizerShard: return fmt::format("optimizer state of unit {}", buffer.index);
+        case BufferRole::UnshardOutput: return fmt::format("all-gather output of unit {}", buffer.index);
         case BufferRole::UnshardedUnit: return fmt::format("gathered unit {}", buffer.index);
         case BufferRole::UnitGradient: return fmt::format("gradients of unit {}", buffer.index);
         case BufferRole::ReceivedActivation: return fmt::format("received activations of micro-batch {}", buffer.index);

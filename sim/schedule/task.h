@@ -63,7 +63,10 @@ enum class TaskRole : std::uint8_t {
     UnshardCopyIn,       ///< part: unit
     Unshard,             ///< part: unit
     UnshardCopyOut,      ///< part: unit
+    Reshard,             ///< part: unit
     ReduceCopyIn,        ///< part: unit
+    UnitAccumulate,      ///< part: unit
+    UnitDivide,          ///< part: unit
     ShardReduce,         ///< part: unit
     ReplicaReduce,       ///< part: unit
     ShardCast,           ///< part: unit
@@ -123,7 +126,7 @@ std::string_view nameOf(MemoryCategory category);  ///< "parameters", "optimizer
 /// What a buffer holds, for its name.
 enum class BufferRole : std::uint8_t {
     Parameter, MasterParameter, Gradient, OptimizerState, State, Value, ValueGradient, Bucket, CompressedBucket, Input, Workspace,
-    Shard, MasterShard, GradientShard, OptimizerShard, UnshardedUnit, UnitGradient,  // index: unit or bucket
+    Shard, MasterShard, GradientShard, OptimizerShard, UnshardOutput, UnshardedUnit, UnitGradient,  // index: unit or bucket
     ReceivedActivation, ReceivedGradient,  // index: micro-step
 };
 

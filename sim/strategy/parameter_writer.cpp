@@ -11,6 +11,7 @@ namespace ringside {
 void StepWriter::declareState(const StateOptions& options) {
     const Precision& precision = input_.training.precision;
     gradientDtype_ = options.gradientDtype.value_or(precision.gradient);
+    optimizerPrecision_ = options.optimizerPrecision.value_or(precision);
     parameterIndex_.resize(workload_.layers.size());
     std::vector<bool> mine(workload_.layers.size());
     for (const LayerRange& chunk : part_.chunks)
@@ -72,7 +73,7 @@ void StepWriter::declareOptimizerState(std::span<const OptimizerTarget> targets,
         buffer.onHost = onHost;
         addBuffer(buffer);
     };
-    if (input_.training.precision.masterWeights)
+    if (optimizerPrecision_.masterWeights)
         for (const OptimizerTarget& target : targets) add(target.elements * 4, BufferRole::MasterParameter, BufferRole::MasterShard, target);
     if (input_.step == StepKind::Steady)
         for (const OptimizerTarget& target : targets) {
@@ -82,11 +83,14 @@ void StepWriter::declareOptimizerState(std::span<const OptimizerTarget> targets,
 }
 
 Bytes StepWriter::stateBytes(const OptimizerTarget& target) const {
-    const Precision& precision = input_.training.precision;
+    const Precision& precision = optimizerPrecision_;
     const Bytes master = precision.masterWeights ? 4 * target.elements : 0;  // a buffer of its own: it exists before step 1
     if (target.flat) return flatOptimizerStateBytes(input_.training.optimizer, precision, target.elements) - master;
     const Shape& shape = workload_.typeOf(static_cast<std::size_t>(target.layer)).parameters[static_cast<std::size_t>(target.index)].shape;
-    return optimizerStateBytes(input_.training.optimizer, precision, shape) - master;
+    if (target.rows == 0) return optimizerStateBytes(input_.training.optimizer, precision, shape) - master;
+    Shape rows = shape;
+    if (!rows.empty()) rows[0] = target.rows;
+    return optimizerStateBytes(input_.training.optimizer, precision, rows) - master;
 }
 
 std::vector<std::uint32_t> StepWriter::readyOrder() const {
@@ -193,8 +197,8 @@ void StepWriter::optimizerStep(std::span<const OptimizerTarget> targets, std::op
         for (const std::uint32_t axis : {normAxis.value_or(kNoAxis), axes_.tensor, axes_.pipeline})
             if (axis != kNoAxis) collective(kComputeStream, Phase::Optimizer, TaskRole::NormReduce, CollectiveOp::AllReduce, DType::Fp32, 1, axis);
     };
-    if (training.precision.lossScaling) {
-        addKernels(gradientUnscaling(training.precision, elements), TaskRole::Unscale);
+    if (optimizerPrecision_.lossScaling) {
+        addKernels(gradientUnscaling(optimizerPrecision_, elements), TaskRole::Unscale);
         reduceNumber();
         // GradScaler.step reads whether a gradient overflowed before it lets the optimizer run.
         hostTask(TaskKind::HostSync, Phase::Optimizer, TaskRole::Unscale);
@@ -202,13 +206,13 @@ void StepWriter::optimizerStep(std::span<const OptimizerTarget> targets, std::op
     }
     if (training.gradientClipping) {
         reduceNumber();
-        addKernels(gradientClipping(training.precision, elements), TaskRole::ClipGradients);
+        addKernels(gradientClipping(optimizerPrecision_, elements), TaskRole::ClipGradients);
     }
 
     const std::size_t firstTask = writer_.program().tasks.size();
-    addKernels(ringside::optimizerStep(training.optimizer, training.precision, elements), TaskRole::OptimizerKernel);
+    addKernels(ringside::optimizerStep(training.optimizer, optimizerPrecision_, elements), TaskRole::OptimizerKernel);
     if (writer_.program().tasks.size() == firstTask) return;
-    const Bytes transient = foreachTransientBytes(training.optimizer, training.precision, elements);
+    const Bytes transient = foreachTransientBytes(training.optimizer, optimizerPrecision_, elements);
     // Uses belong to the last kernel: the whole step reads gradients and writes parameters.
     if (input_.step == StepKind::First)
         for (const OptimizerTarget& target : targets) {

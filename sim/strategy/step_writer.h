@@ -52,6 +52,7 @@ struct StateOptions {
     bool parameters = true;   ///< a persistent buffer per parameter
     bool optimizer = true;    ///< fp32 masters and the optimizer's state, per parameter
     std::optional<DType> gradientDtype;  ///< of .grad; empty: the precision's
+    std::optional<Precision> optimizerPrecision;  ///< of what the optimizer updates, where that is shards; empty: the training's
 };
 
 /// What the optimizer updates: a parameter, or this rank's shard of some.
@@ -60,6 +61,7 @@ struct OptimizerTarget {
     BufferId parameter = kNoBuffer, gradient = kNoBuffer;
     std::int32_t layer = -1, index = 0;  ///< for the name of its state
     bool flat = false;                   ///< a shard: a flat piece of memory, not a tensor of its own shape
+    std::int64_t rows = 0;               ///< a shard of whole rows: so many; 0: all of them
 };
 
 class StepWriter {
@@ -172,6 +174,7 @@ private:
     std::uint32_t program_;
     ProgramWriter writer_;
     DType gradientDtype_ = DType::Fp32;
+    Precision optimizerPrecision_;
     int microSteps_ = 1;
     std::vector<LayerPlan> plans_;                    // per layer type
     std::vector<std::vector<std::uint32_t>> forwardKernels_, backwardKernels_;  // per type: first kernel of each op

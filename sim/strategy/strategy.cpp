@@ -10,6 +10,9 @@ std::vector<std::unique_ptr<const Strategy>> strategies() {
     all.push_back(makeNaiveAllReduce());
     all.push_back(makeDdp());
     all.push_back(makePicotron());
+    all.push_back(makeFsdp1());
+    all.push_back(makeFsdp2());
+    all.push_back(makeHsdp());
     return all;
 }
 

@@ -59,5 +59,8 @@ std::unique_ptr<const Strategy> makeSingleDevice();
 std::unique_ptr<const Strategy> makeNaiveAllReduce();
 std::unique_ptr<const Strategy> makeDdp();
 std::unique_ptr<const Strategy> makePicotron();
+std::unique_ptr<const Strategy> makeFsdp1();
+std::unique_ptr<const Strategy> makeFsdp2();
+std::unique_ptr<const Strategy> makeHsdp();
 
 }  // namespace ringside

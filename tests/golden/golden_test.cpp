@@ -65,6 +65,25 @@ TEST(Golden, ADdpStepOfAPerceptronOnTwoA100) {
     compareWithGolden("ddp_mlp_2xa100.txt", timelineText("mlp, DDP with 4 MiB buckets, 2 × A100 80 GB SXM, SGD, micro-batch 256", p));
 }
 
+// The perceptron's three layers as units; on the wire and in the optimizer fp32, so that no cast stands between.
+TEST(Golden, AnFsdp1StepOfAPerceptronOnTwoA100) {
+    const Prediction p = predictionOf("{'model':'mlp','device':'a100-80gb-sxm','devices':2,'training':{'micro_batch':256,'optimizer':'sgd'},"
+                                      "'strategy':{'name':'fsdp1','wrap_layers':['layers.0','layers.1','layers.2']}}");
+    compareWithGolden("fsdp1_mlp_2xa100.txt", timelineText("mlp, FSDP1 with a unit per layer, 2 × A100 80 GB SXM, SGD, micro-batch 256", p));
+}
+
+TEST(Golden, AnFsdp2StepOfAPerceptronOnTwoA100) {
+    const Prediction p = predictionOf("{'model':'mlp','device':'a100-80gb-sxm','devices':2,'training':{'micro_batch':256,'optimizer':'sgd'},"
+                                      "'strategy':{'name':'fsdp2','wrap_layers':['layers.0','layers.1','layers.2']}}");
+    compareWithGolden("fsdp2_mlp_2xa100.txt", timelineText("mlp, FSDP2 with a unit per layer, 2 × A100 80 GB SXM, SGD, micro-batch 256", p));
+}
+
+TEST(Golden, AnHsdpStepOfAPerceptronOnTwoPairsOfA100) {
+    const Prediction p = predictionOf("{'model':'mlp','device':'a100-80gb-sxm','devices':4,'devices_per_node':2,'training':{'micro_batch':256,'optimizer':'sgd'},"
+                                      "'strategy':{'name':'hsdp','wrap_layers':['layers.0','layers.1','layers.2'],'reshard_after_forward':false}}");
+    compareWithGolden("hsdp_mlp_2x2xa100.txt", timelineText("mlp, HSDP with a unit per layer, kept gathered, 2 × 2 A100 80 GB SXM, SGD, micro-batch 256", p));
+}
+
 TEST(Golden, PredictionsOfTheCatalogue) {
     struct Row {
         const char *model, *hardware, *strategy, *training;

@@ -25,6 +25,38 @@ inline Json randomModel() {
             {"tie_word_embeddings", *rc::gen::arbitrary<bool>()}};
 }
 
+inline bool isFsdp(const std::string& strategy) { return strategy == "fsdp1" || strategy == "fsdp2" || strategy == "hsdp"; }
+
+/// Knobs of FSDP1, FSDP2 and HSDP that go together.
+inline void randomFsdpKnobs(Json& strategy, const Json& document) {
+    const auto maybe = [] { return *rc::gen::arbitrary<bool>(); };
+    const std::string name = strategy["name"];
+    strategy["no_sync"] = maybe();
+    strategy["wrap"] = *oneOf({"block", "block", "size", "none"});
+    strategy["min_wrap_elements"] = *rc::gen::element(1e3, 1e5, 1e7);
+    strategy["forward_prefetch"] = *rc::gen::element(0, 1, 2);
+    if (maybe()) strategy["reduce_dtype"] = *oneOf({"fp32", "bf16", "fp16"});
+    if (name == "fsdp1") {
+        strategy["sharding_strategy"] = *oneOf({"full_shard", "full_shard", "shard_grad_op", "hybrid_shard", "hybrid_shard_zero2", "no_shard"});
+        strategy["backward_prefetch"] = *oneOf({"pre", "post", "none"});
+        for (const char* knob : {"limit_all_gathers", "use_orig_params", "keep_low_precision_grads"}) strategy[knob] = maybe();
+        const bool canOffload = strategy["sharding_strategy"] != "no_shard" && (strategy["no_sync"] || document["training"]["grad_accum"] == 1);
+        strategy["cpu_offload"] = canOffload && *rc::gen::inRange(0, 4) == 0;
+        return;
+    }
+    strategy["cpu_offload"] = *rc::gen::inRange(0, 4) == 0;
+    // Groups and sub-groups of two or more, where the ranks divide.
+    const std::int64_t devices = document.value("devices", std::int64_t{3});
+    if (name == "hsdp" && devices % 4 == 0) strategy["shard_group"] = *rc::gen::element(2, 4);
+    switch (*rc::gen::inRange(0, 4)) {
+        case 0: strategy["reshard_after_forward"] = maybe(); break;
+        case 1:
+            if (devices % 2 == 0) strategy["reshard_after_forward"] = 2;
+            break;
+        default: break;
+    }
+}
+
 /// A scenario document that always resolves. `recompute` and the like are left to chance.
 inline Json randomDocument() {
     Json document;
@@ -55,8 +87,13 @@ inline Json randomDocument() {
     training["read_loss_each_step"] = *rc::gen::arbitrary<bool>();
     if (several) {
         Json& strategy = document["strategy"];
-        const std::string name = *oneOf({"ddp", "ddp", "ddp", "naive", "picotron"});
+        const std::string name = *oneOf({"ddp", "ddp", "ddp", "naive", "picotron", "fsdp1", "fsdp1", "fsdp2", "fsdp2", "hsdp"});
         strategy["name"] = name;
+        if (isFsdp(name)) {
+            randomFsdpKnobs(strategy, document);
+            document["step"] = *oneOf({"steady", "steady", "first"});
+            return document;
+        }
         if (name != "naive" && *rc::gen::arbitrary<bool>()) strategy["bucket_mb"] = *rc::gen::element(0.1, 1.0, 25.0);
         if (name != "picotron") strategy["no_sync"] = *rc::gen::arbitrary<bool>();
         if (name == "ddp") {
