@@ -38,10 +38,15 @@ MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& option
     live[static_cast<std::size_t>(MemoryCategory::Context)] = options.contextBytes;
     live[static_cast<std::size_t>(MemoryCategory::Nccl)] = options.ncclBytes;
     Bytes peak = -1, hostLive = 0;
-    std::vector<std::pair<Time, BufferId>> deferred;  // until when, which
-    const auto giveBack = [&](BufferId b) {
-        live[static_cast<std::size_t>(program.buffers[b].category)] -= allocator.sizeOf(blocks[b]);
-        allocator.free(blocks[b]);
+    struct Deferred {
+        Time until;
+        MemoryCategory category;
+        CachingAllocator::Block block;  // the buffer may be allocated anew in the meantime
+    };
+    std::vector<Deferred> deferred;
+    const auto giveBack = [&](MemoryCategory category, CachingAllocator::Block block) {
+        live[static_cast<std::size_t>(category)] -= allocator.sizeOf(block);
+        allocator.free(block);
     };
     const auto allocate = [&](BufferId b, TaskId t) {
         const Buffer& buffer = program.buffers[b];
@@ -79,17 +84,17 @@ MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& option
             const Buffer& buffer = program.buffers[use.buffer];
             if (use.kind == UseKind::Allocate) {
                 if (!deferred.empty())
-                    std::erase_if(deferred, [&](const auto& waiting) {
-                        if (waiting.first > (*times)[t].issued) return false;
-                        giveBack(waiting.second);
+                    std::erase_if(deferred, [&](const Deferred& waiting) {
+                        if (waiting.until > (*times)[t].issued) return false;
+                        giveBack(waiting.category, waiting.block);
                         return true;
                     });
                 allocate(use.buffer, t);
                 changed = true;
             } else if (use.kind == UseKind::Free) {
                 if (buffer.onHost) hostLive -= buffer.bytes;
-                else if (buffer.deferredFree && times) deferred.emplace_back((*times)[t].end, use.buffer);
-                else giveBack(use.buffer);
+                else if (buffer.deferredFree && times) deferred.push_back({(*times)[t].end, buffer.category, blocks[use.buffer]});
+                else giveBack(buffer.category, blocks[use.buffer]);
                 changed = true;
             }
         }

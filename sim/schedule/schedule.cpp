@@ -61,6 +61,8 @@ std::string taskName(const Schedule& schedule, const Task& task) {
         case TaskRole::BucketDecompress: return fmt::format("decompress bucket {}", task.part);
         case TaskRole::BucketZero: return fmt::format("zero bucket {}", task.part);
         case TaskRole::BucketDivide: return fmt::format("divide bucket {} by world size", task.part);
+        case TaskRole::BucketFlatten: return fmt::format("flatten bucket {}", task.part);
+        case TaskRole::BucketSlice: return fmt::format("keep the own part of bucket {}", task.part);
         case TaskRole::BucketReduce: return fmt::format("{} bucket {}", nameOf(schedule.collectives[task.work].op), task.part);
         case TaskRole::GradientReduce: return fmt::format("{} {}", nameOf(schedule.collectives[task.work].op), parameter());
         case TaskRole::GradientDivide: return parameter() + ": divide gradient by world size";
@@ -99,6 +101,8 @@ std::string taskName(const Schedule& schedule, const Task& task) {
         case TaskRole::ParameterAverage: return fmt::format("{} parameters {} to average them", collectiveName(), task.part);
         case TaskRole::OuterOptimizer: return "outer optimizer step";
         case TaskRole::NormReduce: return "all_reduce the gradient norm";
+        case TaskRole::NormRead: return "read the gradient norm";
+        case TaskRole::Synchronize: return "wait for the device";
         case TaskRole::OffloadToHost: return fmt::format("copy {} to the host", task.part);
         case TaskRole::OffloadToDevice: return fmt::format("copy {} to the device", task.part);
         case TaskRole::HostOptimizer: return "optimizer step on the host";
@@ -144,6 +148,9 @@ std::string bufferName(const Schedule& schedule, const Buffer& buffer) {
         case BufferRole::UnshardOutput: return fmt::format("all-gather output of unit {}", buffer.index);
         case BufferRole::UnshardedUnit: return fmt::format("gathered unit {}", buffer.index);
         case BufferRole::UnitGradient: return fmt::format("gradients of unit {}", buffer.index);
+        case BufferRole::ParameterBucket: return fmt::format("parameters of bucket {}", buffer.index);
+        case BufferRole::FlattenedBucket: return fmt::format("flattened bucket {}", buffer.index);
+        case BufferRole::SecondaryShard: return fmt::format("secondary shard of unit {}", buffer.index);
         case BufferRole::ReceivedActivation: return fmt::format("received activations of micro-batch {}", buffer.index);
         case BufferRole::ReceivedGradient: return fmt::format("received gradients of micro-batch {}", buffer.index);
     }

@@ -43,6 +43,8 @@ enum class TaskRole : std::uint8_t {
     BucketReduce,        ///< part: bucket
     BucketZero,          ///< part: bucket
     BucketDivide,        ///< part: bucket
+    BucketFlatten,       ///< part: bucket
+    BucketSlice,         ///< part: bucket
     GradientReduce,      ///< part: parameter of the layer
     GradientDivide,      ///< likewise
     UnusedBitmap,
@@ -77,6 +79,8 @@ enum class TaskRole : std::uint8_t {
     ParameterAverage,    ///< part: bucket
     OuterOptimizer,
     NormReduce,
+    NormRead,            ///< the host waits for it
+    Synchronize,         ///< the host waits for the device
     OffloadToHost,       ///< part: unit or bucket
     OffloadToDevice,     ///< likewise
     HostOptimizer,
@@ -127,6 +131,7 @@ std::string_view nameOf(MemoryCategory category);  ///< "parameters", "optimizer
 enum class BufferRole : std::uint8_t {
     Parameter, MasterParameter, Gradient, OptimizerState, State, Value, ValueGradient, Bucket, CompressedBucket, Input, Workspace,
     Shard, MasterShard, GradientShard, OptimizerShard, UnshardOutput, UnshardedUnit, UnitGradient,  // index: unit or bucket
+    ParameterBucket, FlattenedBucket, SecondaryShard,                                               // likewise
     ReceivedActivation, ReceivedGradient,  // index: micro-step
 };
 

@@ -56,9 +56,6 @@ void FsdpHooks::onGradientReady(StepWriter&, std::uint32_t p) {
 }
 
 void FsdpHooks::afterBackwardOp(StepWriter& step, std::size_t layer, int op) {
-    const Op& done = step.workload().typeOf(layer).ops[static_cast<std::size_t>(op)];
-    if (!done.backward.empty())  // the op has read its parameters, so they must still be gathered
-        for (const int local : done.parameters) step.program().use(step.parameters()[step.parameterOf(layer, local)].buffer, UseKind::Read);
     for (const std::uint32_t u : ready_) gradientsReady(step, u);
     ready_.clear();
     for (const std::uint32_t u : units_.innerUnits[layer])

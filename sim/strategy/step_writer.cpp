@@ -395,6 +395,7 @@ void StepWriter::backwardLayer(std::size_t layer, StepHooks& hooks) {
             }
             if (outputGradient != kNone) writer_.use(outputGradient, UseKind::Read);
             for (const int v : opPlan.saved) writer_.use(valueBuffer(layer, v), UseKind::Read);
+            for (const int p : op.parameters) writer_.use(parameters_[parameterOf(layer, p)].buffer, UseKind::Read);
         };
         const std::uint32_t firstKernel = backwardKernels_[static_cast<std::size_t>(workload_.layers[layer].type)][static_cast<std::size_t>(o)];
         // The input's gradient is there after the first kernels of a linear layer: what is to be done with it need not wait

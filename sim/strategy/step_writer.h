@@ -51,8 +51,8 @@ struct ModelParameter {
 struct StateOptions {
     bool parameters = true;   ///< a persistent buffer per parameter
     bool optimizer = true;    ///< fp32 masters and the optimizer's state, per parameter
-    std::optional<DType> gradientDtype;  ///< of .grad; empty: the precision's
-    std::optional<Precision> optimizerPrecision;  ///< of what the optimizer updates, where that is shards; empty: the training's
+    std::optional<DType> gradientDtype = {};  ///< of .grad; empty: the precision's
+    std::optional<Precision> optimizerPrecision = {};  ///< of what the optimizer updates, where that is shards; empty: the training's
 };
 
 /// What the optimizer updates: a parameter, or this rank's shard of some.

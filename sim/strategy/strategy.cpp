@@ -10,6 +10,11 @@ std::vector<std::unique_ptr<const Strategy>> strategies() {
     all.push_back(makeNaiveAllReduce());
     all.push_back(makeDdp());
     all.push_back(makePicotron());
+    all.push_back(makeZero1());
+    all.push_back(makeZero2());
+    all.push_back(makeZero3());
+    all.push_back(makeZeroRedundancyOptimizer());
+    all.push_back(makeMegatron());
     all.push_back(makeFsdp1());
     all.push_back(makeFsdp2());
     all.push_back(makeHsdp());

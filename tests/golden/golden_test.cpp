@@ -84,6 +84,36 @@ TEST(Golden, AnHsdpStepOfAPerceptronOnTwoPairsOfA100) {
     compareWithGolden("hsdp_mlp_2x2xa100.txt", timelineText("mlp, HSDP with a unit per layer, kept gathered, 2 × 2 A100 80 GB SXM, SGD, micro-batch 256", p));
 }
 
+/// The same perceptron with 16-bit parameters, and buckets small enough that there are several.
+void compareShardedStep(const std::string& file, const std::string& title, const std::string& strategy) {
+    const Prediction p = predictionOf("{'model':'mlp','device':'a100-80gb-sxm','devices':2,'training':{'micro_batch':256,'precision':'bf16-master','optimizer':'adamw-fused'},"
+                                      "'strategy':{'name':" + strategy + "}}");
+    compareWithGolden(file, timelineText("mlp, " + title + ", 2 × A100 80 GB SXM, bf16 with fp32 master, fused AdamW, micro-batch 256", p));
+}
+
+TEST(Golden, AZero1StepOfAPerceptronOnTwoA100) { compareShardedStep("zero1_mlp_2xa100.txt", "ZeRO stage 1", "'zero1'"); }
+
+TEST(Golden, AZero2StepOfAPerceptronOnTwoA100) {
+    compareShardedStep("zero2_mlp_2xa100.txt", "ZeRO stage 2 with overlap and buckets of 5 million", "'zero2','overlap_comm':true,'reduce_bucket_size':5e6");
+}
+
+TEST(Golden, AZero3StepOfAPerceptronOnTwoA100) {
+    compareShardedStep("zero3_mlp_2xa100.txt", "ZeRO stage 3 that keeps nothing gathered", "'zero3','max_reuse_distance':0,'prefetch_bucket_size':1e6,'reduce_bucket_size':5e6");
+}
+
+TEST(Golden, AnOffloadedZero3StepOfAPerceptronOnTwoA100) {
+    compareShardedStep("zero3_offload_mlp_2xa100.txt", "ZeRO stage 3 with optimizer and parameters on the host", "'zero3','offload_optimizer':'cpu','offload_param':'cpu','reduce_bucket_size':5e6");
+}
+
+TEST(Golden, AZeroRedundancyOptimizerStepOfAPerceptronOnTwoA100) {
+    compareShardedStep("zero_redundancy_optimizer_mlp_2xa100.txt", "ZeroRedundancyOptimizer", "'zero-redundancy-optimizer'");
+}
+
+TEST(Golden, AMegatronStepOfAPerceptronOnTwoA100) {
+    compareShardedStep("megatron_mlp_2xa100.txt", "Megatron with both overlaps and buckets of 5 million",
+                       "'megatron','overlap_grad_reduce':true,'overlap_param_gather':true,'bucket_elements':5e6");
+}
+
 TEST(Golden, PredictionsOfTheCatalogue) {
     struct Row {
         const char *model, *hardware, *strategy, *training;

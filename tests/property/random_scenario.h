@@ -57,13 +57,46 @@ inline void randomFsdpKnobs(Json& strategy, const Json& document) {
     }
 }
 
+inline void flip(Json& strategy, std::initializer_list<const char*> knobs) {
+    for (const char* knob : knobs) strategy[knob] = *rc::gen::arbitrary<bool>();
+}
+
+/// The knobs of DeepSpeed's stages. `devices`: data-parallel ranks.
+inline void randomZero(Json& strategy, int stage, int devices) {
+    flip(strategy, {"overlap_comm", "reduce_scatter", "contiguous_gradients"});
+    if (*rc::gen::arbitrary<bool>()) strategy["reduce_bucket_size"] = *rc::gen::element(1e4, 1e6, 2e7);
+    if (stage < 3) {
+        flip(strategy, {"use_multi_rank_bucket_allreduce"});
+        strategy["offload_optimizer"] = *oneOf({"none", "none", "cpu"});
+        return;
+    }
+    flip(strategy, {"zero_quantized_weights", "zero_quantized_gradients"});
+    strategy["prefetch_bucket_size"] = *rc::gen::element(0.0, 1e5, 5e7);
+    strategy["max_live_parameters"] = *rc::gen::element(0.0, 1e6, 1e9);
+    strategy["max_reuse_distance"] = *rc::gen::element(0.0, 1e6, 1e9);
+    strategy["param_persistence_threshold"] = *rc::gen::element(0.0, 1e3, 1e5);
+    strategy["offload_optimizer"] = *oneOf({"none", "none", "cpu", "nvme"});
+    strategy["offload_param"] = *oneOf({"none", "none", "cpu", "nvme"});
+    strategy["zero_hpz_partition_size"] = *rc::gen::element(1, devices, devices % 2 == 0 ? 2 : 1);
+}
+
+inline void randomMegatron(Json& strategy, int devices) {
+    flip(strategy, {"use_distributed_optimizer", "overlap_grad_reduce", "grad_reduce_in_fp32", "pad_buckets_for_high_nccl_busbw"});
+    if (*rc::gen::arbitrary<bool>()) strategy["bucket_elements"] = *rc::gen::element(1e4, 1e6, 1e8);
+    if (!strategy["use_distributed_optimizer"].get<bool>()) return;
+    if (strategy["overlap_grad_reduce"].get<bool>()) flip(strategy, {"overlap_param_gather"});
+    strategy["num_distributed_optimizer_instances"] = *rc::gen::element(1, 1, devices % 2 == 0 ? 2 : 1, devices);
+}
+
 /// A scenario document that always resolves. `recompute` and the like are left to chance.
 inline Json randomDocument() {
     Json document;
     document["model"] = randomModel();
     const bool mixed = *rc::gen::inRange(0, 5) == 0;
     bool several = true;
+    int ranks = 0;
     if (mixed) {
+        ranks = 32;
         document["cluster"] = "mixed-a100-h100";
     } else {
         document["device"] = *oneOf({"a100-80gb-sxm", "a100-40gb-sxm", "h100-sxm", "b200", "v100-sxm", "l4", "rtx-4090"});
@@ -71,6 +104,7 @@ inline Json randomDocument() {
         document["devices"] = devices;
         if (devices == 16) document["devices_per_node"] = 8;
         several = devices > 1;
+        ranks = devices;
     }
     Json& training = document["training"];
     training["micro_batch"] = *rc::gen::element(1, 2, 5, 16);
@@ -87,20 +121,19 @@ inline Json randomDocument() {
     training["read_loss_each_step"] = *rc::gen::arbitrary<bool>();
     if (several) {
         Json& strategy = document["strategy"];
-        const std::string name = *oneOf({"ddp", "ddp", "ddp", "naive", "picotron", "fsdp1", "fsdp1", "fsdp2", "fsdp2", "hsdp"});
+        const std::string name = *oneOf({"ddp", "ddp", "naive", "picotron", "zero1", "zero2", "zero3", "zero3", "zero-redundancy-optimizer", "megatron", "fsdp1", "fsdp1", "fsdp2", "fsdp2", "hsdp"});
         strategy["name"] = name;
-        if (isFsdp(name)) {
-            randomFsdpKnobs(strategy, document);
-            document["step"] = *oneOf({"steady", "steady", "first"});
-            return document;
-        }
-        if (name != "naive" && *rc::gen::arbitrary<bool>()) strategy["bucket_mb"] = *rc::gen::element(0.1, 1.0, 25.0);
-        if (name != "picotron") strategy["no_sync"] = *rc::gen::arbitrary<bool>();
-        if (name == "ddp") {
-            for (const char* knob : {"gradient_as_bucket_view", "find_unused_parameters", "static_graph", "broadcast_buffers"})
-                strategy[knob] = *rc::gen::arbitrary<bool>();
+        if (isFsdp(name)) randomFsdpKnobs(strategy, document);
+        const bool hasReducer = name == "ddp" || name == "zero-redundancy-optimizer";
+        if ((hasReducer || name == "picotron") && *rc::gen::arbitrary<bool>()) strategy["bucket_mb"] = *rc::gen::element(0.1, 1.0, 25.0);
+        if (hasReducer || name == "naive") flip(strategy, {"no_sync"});
+        if (hasReducer) {
+            flip(strategy, {"gradient_as_bucket_view", "find_unused_parameters", "static_graph", "broadcast_buffers"});
             strategy["comm_hook"] = *oneOf({"none", "none", "fp16", "bf16"});
         }
+        if (name == "zero-redundancy-optimizer") flip(strategy, {"parameters_as_bucket_view"});
+        if (name == "zero1" || name == "zero2" || name == "zero3") randomZero(strategy, name.back() - '0', ranks);
+        if (name == "megatron") randomMegatron(strategy, ranks);
     }
     document["step"] = *oneOf({"steady", "steady", "first"});
     return document;

@@ -264,6 +264,9 @@ TEST_F(StepLaws, EveryRankSendsTheGradientsOncePerReduction) {
         RC_PRE(document.contains("strategy"));
         RC_LOG() << document.dump() << std::endl;
         const Scenario scenario = scenarioOfJson(document);
+        // ZeRO and Megatron cut and pad gradients in ways of their own: their unit tests have the formulas.
+        const std::set<std::string> whole = {"ddp", "naive", "picotron", "zero-redundancy-optimizer"};
+        RC_PRE(whole.contains(scenario.parallel.strategy));
         const Schedule schedule = scheduleOf(scenario);
         std::int64_t reduced = 0;
         for (const Task& task : schedule.programs.front().tasks)

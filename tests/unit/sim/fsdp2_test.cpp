@@ -158,7 +158,8 @@ TEST(Fsdp2, TheHostNeverWaitsButForTheLoss) {
 }
 
 TEST(Fsdp2, NothingIsRecordedOnOtherStreamsSoMemoryDoesNotDependOnTheHost) {
-    for (const Buffer& buffer : scheduleOf(smallLlama(fsdp2(), 4)).programs.front().buffers) EXPECT_FALSE(buffer.deferredFree);
+    const Schedule schedule = scheduleOf(smallLlama(fsdp2(), 4));
+    for (const Buffer& buffer : schedule.programs.front().buffers) EXPECT_FALSE(buffer.deferredFree);
 }
 
 TEST(Fsdp2, TheRootIsReducedAfterEverythingElse) {
