@@ -14,7 +14,7 @@ std::vector<GradientBucket> fillDdpBuckets(std::span<const GradientSize> gradien
         Bytes bytes = 0;
         std::size_t limit = 0;  // index into limits
     };
-    std::map<DType, Open> open;
+    std::map<std::pair<DType, int>, Open> open;
     std::vector<GradientBucket> closed;
     for (std::uint32_t g = 0; g < gradients.size(); ++g) {
         const GradientSize& gradient = gradients[g];
@@ -22,7 +22,7 @@ std::vector<GradientBucket> fillDdpBuckets(std::span<const GradientSize> gradien
             closed.push_back({g});
             continue;
         }
-        Open& current = open[gradient.dtype];
+        Open& current = open[{gradient.dtype, gradient.group}];
         current.bucket.push_back(g);
         current.bytes += gradient.bytes();
         if (current.bytes >= limits[current.limit]) {
@@ -32,7 +32,7 @@ std::vector<GradientBucket> fillDdpBuckets(std::span<const GradientSize> gradien
             current.limit = std::min(current.limit + 1, limits.size() - 1);
         }
     }
-    for (auto& [dtype, rest] : open)
+    for (auto& [kind, rest] : open)
         if (!rest.bucket.empty()) closed.push_back(std::move(rest.bucket));
     std::stable_sort(closed.begin(), closed.end(), [](const GradientBucket& a, const GradientBucket& b) {
         return *std::min_element(a.begin(), a.end()) < *std::min_element(b.begin(), b.end());

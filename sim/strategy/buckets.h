@@ -15,16 +15,17 @@ struct GradientSize {
     std::int64_t elements = 0;
     DType dtype = DType::Fp32;
     bool sparse = false;  ///< sparse gradients travel alone
+    int group = 0;        ///< gradients of different groups of ranks do not mix
 
     Bytes bytes() const { return elements * sizeOf(dtype); }
 };
 
-/// Indices into the gradients, in filling order. All of one dtype.
+/// Indices into the gradients, in filling order. All of one dtype and group.
 using GradientBucket = std::vector<std::uint32_t>;
 
-/// PyTorch's compute_bucket_assignment_by_size: gradients are taken in the given order, kept apart by dtype; a bucket is
+/// PyTorch's compute_bucket_assignment_by_size: gradients are taken in the given order, kept apart by dtype and group; a bucket is
 /// closed AFTER the gradient that brings it to its limit, so buckets overshoot. `limits` applies bucket by bucket (per
-/// dtype), the last one to all that follow. The result is ordered by each bucket's smallest index.
+/// dtype and group), the last one to all that follow. The result is ordered by each bucket's smallest index.
 std::vector<GradientBucket> fillDdpBuckets(std::span<const GradientSize> gradients, std::span<const Bytes> limits);
 
 /// Picotron: a bucket is closed BEFORE the gradient that would exceed the limit; only a single gradient can exceed it.

@@ -137,10 +137,11 @@ void DdpReducer::fillBuckets(StepWriter& step) {
     else limits = {mebibytes(kFirstBucketMb), mebibytes(kDefaultBucketMb)};
 
     std::vector<GradientSize> sizes;
-    for (const std::uint32_t p : order) sizes.push_back({step.parameters()[p].elements, step.gradientDtype(), false});
+    for (const std::uint32_t p : order) sizes.push_back({step.parameters()[p].elements, step.gradientDtype(), false, step.parameters()[p].expert ? 1 : 0});
     for (const GradientBucket& filled : fillDdpBuckets(sizes, limits)) {
         ReducerBucket bucket;
         for (const std::uint32_t i : filled) bucket.parameters.push_back(order[i]);
+        bucket.axis = step.parameters()[bucket.parameters.front()].expert ? step.axes().expertData : step.axes().data;
         buckets_.push_back(std::move(bucket));
     }
     if (registrationOrder || input_.step == StepKind::First) std::reverse(buckets_.begin(), buckets_.end());
@@ -162,7 +163,7 @@ void DdpReducer::launch(StepWriter& step, std::size_t b) {
     }
     const BufferId onWire = hook_ == CommHook::None ? bucket.buffer : bucket.compressed;
     bucket.done = step.collective(communication_, Phase::GradientSync, TaskRole::BucketReduce, CollectiveOp::AllReduce,
-                                  hook_ == CommHook::None ? dtype : wireDtype(), bucket.elements, 0, -1, part);
+                                  hook_ == CommHook::None ? dtype : wireDtype(), bucket.elements, bucket.axis, -1, part);
     program.dependOn(ready);
     program.use(onWire, UseKind::Read);
     program.use(onWire, UseKind::Write);

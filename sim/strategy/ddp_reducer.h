@@ -16,6 +16,7 @@ enum class CommHook : std::uint8_t { None, Fp16, Bf16, PowerSgd };
 struct ReducerBucket {
     std::vector<std::uint32_t> parameters;
     std::int64_t elements = 0;
+    std::uint32_t axis = 0;  ///< who reduces it: all, or those who hold the same experts
     BufferId buffer = 0, compressed = 0;
     std::size_t pending = 0;
     TaskId lastCopyIn = 0;

@@ -127,12 +127,12 @@ void Zero3Gatherer::gatherQuantised(StepWriter& step, std::span<const std::uint3
     program.use(wire, UseKind::Free);
 }
 
-/// A buffer of its own for every gather: the one before may not have come back to the allocator yet.
+/// A buffer of its own for every gather. DeepSpeed marks it with record_stream; that it comes back late is left out, because
+/// the Python hooks between gathers keep the host near the device (docs/models/zero.md).
 void Zero3Gatherer::makeRoom(StepWriter& step, std::uint32_t p) {
     ModelParameter& parameter = step.parameters()[p];
     Buffer buffer{shards_.elements[p] * shards_.ranks * sizeOf(dtype_), MemoryCategory::Buckets, BufferRole::Parameter, dtype_, false, false, parameter.layer, parameter.index};
     buffer.stream = stream_;
-    buffer.deferredFree = true;  // record_stream: made on the gather stream, read on the compute stream
     parameter.buffer = gathered_[p] = step.addBuffer(buffer);
 }
 
