@@ -31,14 +31,20 @@ struct PathShares {
     double gemm = 0, attention = 0, memory = 0, communication = 0, host = 0;
 };
 
-PathShares sharesOf(const Schedule& schedule, const Timeline& timeline, const std::vector<PathSegment>& path) {
-    PathShares shares;
-    for (const PathSegment& segment : path) {
-        const double share = secondsOf(schedule, timeline, segment) / timeline.stepTime.seconds();
+/// A played step, and which part of all steps are like it.
+struct PlayedStep {
+    const Timeline& timeline;
+    std::vector<PathSegment> path;
+    double weight = 1;
+};
+
+void addShares(PathShares& shares, const Schedule& schedule, const PlayedStep& step, double stepSeconds) {
+    for (const PathSegment& segment : step.path) {
+        const double share = step.weight * secondsOf(schedule, step.timeline, segment) / stepSeconds;
         const Task& task = schedule.programs[schedule.classes[segment.rankClass].program].tasks[segment.task];
         if (segment.kind == PathKind::Host) shares.host += share;
         else if (segment.kind == PathKind::Communication) shares.communication += share;
-        else if (segment.kind == PathKind::Copy) shares.memory += share;
+        else if (segment.kind == PathKind::Copy || segment.kind == PathKind::Server) shares.memory += share;
         else
             switch (schedule.kernels[task.work].cls) {
                 case KernelClass::Gemm: case KernelClass::Convolution: shares.gemm += share; break;
@@ -46,7 +52,6 @@ PathShares sharesOf(const Schedule& schedule, const Timeline& timeline, const st
                 case KernelClass::Memory: shares.memory += share; break;
             }
     }
-    return shares;
 }
 
 /// First-order propagation: what one figure prices moves together, different figures move apart (docs/models/band.md).
@@ -68,6 +73,7 @@ std::string groupName(const Schedule& schedule, const PathSegment& segment) {
     const Task& task = program.tasks[segment.task];
     if (segment.kind == PathKind::Host) return "host: launching kernels and the training loop";
     if (segment.kind == PathKind::Optimizer) return "optimizer step";
+    if (segment.kind == PathKind::Server) return "server: sum and apply";
     if (task.role == TaskRole::Op) {
         const LayerType& type = schedule.workload->typeOf(static_cast<std::size_t>(task.layer));
         return fmt::format("{} {}.{}", nameOf(task.phase), type.name, type.ops[static_cast<std::size_t>(task.op)].name);
@@ -79,6 +85,8 @@ std::string groupName(const Schedule& schedule, const PathSegment& segment) {
         case TaskRole::GradientReduce: return "all-reduce single gradients";
         case TaskRole::GradientDivide: return "divide gradients";
         case TaskRole::GradientCast: return "cast gradients";
+        case TaskRole::Push: return "push to the servers";
+        case TaskRole::Pull: return "pull from the servers";
         default: return taskName(schedule, task);
     }
 }
@@ -115,6 +123,12 @@ Breakdown wholeBreakdown(const Schedule& schedule, const Timeline& timeline, con
                                   &Breakdown::host, &Breakdown::idle, &Breakdown::copyExposed})
         sum.*part += Time::fromPicoseconds((once.*part).picoseconds() * more);
     return sum;
+}
+
+void addBreakdown(Breakdown& sum, const Breakdown& of, double weight) {
+    for (Time Breakdown::*part : {&Breakdown::step, &Breakdown::compute, &Breakdown::optimizer, &Breakdown::communicationHidden, &Breakdown::communicationExposed,
+                                  &Breakdown::host, &Breakdown::idle, &Breakdown::copyExposed})
+        sum.*part += weight == 1 ? of.*part : Time::fromSeconds((of.*part).seconds() * weight);
 }
 
 Result<void> checkUnfoldable(const Schedule& schedule) {
@@ -177,9 +191,30 @@ StepDistribution distributionOf(std::vector<double> seconds, double undisturbed)
     return d;
 }
 
-Result<Timeline> playWith(const Scenario& scenario, const Schedule& schedule, const PricingOptions& pricing) {
+/// A step with its periodic tasks and, where it has such, one of those between.
+struct PlayedRound {
+    Timeline timeline;
+    std::optional<Timeline> local;
+    double meanSeconds = 0;  ///< of a step
+};
+
+Result<PlayedRound> playRound(const Schedule& schedule, const Prices& prices, PlayOptions options = {}) {
+    PlayedRound round;
+    TRY(round.timeline, play(schedule, prices, options));
+    round.meanSeconds = round.timeline.meanStepSeconds();
+    if (schedule.period == 1) return round;
+    options.localStep = true;
+    TRY(round.local, play(schedule, prices, options));
+    if (round.timeline.async) return round;  // asynchronous workers have played whole rounds
+    const double period = static_cast<double>(schedule.period);
+    round.meanSeconds = (round.meanSeconds + (period - 1) * round.local->meanStepSeconds()) / period;
+    return round;
+}
+
+Result<double> stepSecondsWith(const Scenario& scenario, const Schedule& schedule, const PricingOptions& pricing) {
     TRY(const Prices prices, priceSchedule(schedule, scenario.cluster, scenario.profiles, scenario.training.precision.math, pricing));
-    return play(schedule, prices);
+    TRY(const PlayedRound round, playRound(schedule, prices));
+    return round.meanSeconds;
 }
 
 /// `schedule` takes `stepSeconds` as it is: the played one, or its folded form where chance unfolded it.
@@ -192,8 +227,8 @@ Result<void> addSensitivity(Prediction& prediction, const Scenario& scenario, co
                                  Change{"memory_bandwidth", &PricingOptions::memoryScale}, Change{"host", &PricingOptions::hostScale}}) {
         PricingOptions pricing = scenario.pricing;
         pricing.*change.factor *= 1.1;
-        TRY(const Timeline timeline, playWith(scenario, schedule, pricing));
-        const double relative = timeline.stepTime.seconds() / stepSeconds;
+        TRY(const double seconds, stepSecondsWith(scenario, schedule, pricing));
+        const double relative = seconds / stepSeconds;
         prediction.sensitivity.push_back({change.resource, prediction.stepSeconds * relative, relative - 1});
     }
     return {};
@@ -231,6 +266,12 @@ Result<void> addMemory(Prediction& prediction, const Scenario& scenario, const P
     return {};
 }
 
+/// Samples of a step; ranks that have run out of inputs bring none.
+double samplesPerStep(const Scenario& scenario) {
+    const double ranks = static_cast<double>(scenario.cluster.deviceCount());
+    return static_cast<double>(scenario.globalBatch()) * (ranks - static_cast<double>(scenario.parallel.exhaustedRanks)) / ranks;
+}
+
 void addUtilisation(Prediction& prediction, const Scenario& scenario, const Workload& workload) {
     const DType math = scenario.training.precision.math;
     double peak = 0;
@@ -239,7 +280,7 @@ void addUtilisation(Prediction& prediction, const Scenario& scenario, const Work
         if (found != group.kind.device.peakDenseTflops.end())
             peak += found->second * 1e12 * static_cast<double>(group.count * group.kind.devices);
     }
-    const double modelFlops = modelFlopsPerSample(scenario.model, workload) * static_cast<double>(scenario.globalBatch());
+    const double modelFlops = modelFlopsPerSample(scenario.model, workload) * samplesPerStep(scenario);
     prediction.mfu = peak > 0 ? modelFlops / (prediction.stepSeconds * peak) : 0;
     // What recompute runs again, as a share of the forward pass; backward is twice the forward, so a whole step is three.
     double again = 0, all = 0;
@@ -262,6 +303,8 @@ void addWarnings(Prediction& prediction, const Scenario& scenario) {
         prediction.warnings.push_back("the device's multiprocessor count is not known, so wave quantisation is left out; supply it with --set device.sms=N");
     if (prediction.verdict == MemoryVerdict::OutOfMemory)
         prediction.warnings.push_back("does not fit in device memory: the times are what the step would take if it did");
+    if (prediction.timeline.async && !prediction.timeline.async->steady)
+        prediction.warnings.push_back("the workers' pace had not settled when the simulation ended: the step time is the mean of its last part");
     if (prediction.breakdown.host.seconds() > 0.2 * prediction.stepSeconds)
         prediction.warnings.push_back("more than a fifth of the step is host-bound: larger batches, fewer kernels or CUDA graphs would help");
 }
@@ -286,6 +329,7 @@ Result<Prediction> predict(const Scenario& scenario, const PredictOptions& optio
     Prediction prediction;
     TRY(Workload built, buildWorkload(scenario.model, scenario.training));
     const auto whole = std::make_shared<const Workload>(std::move(built));
+    PlayedRound round;
     const Perturbation& perturbation = scenario.perturbation;
     // Micro-steps that are alike are played once, if they do settle down; where they do not, more of them are written.
     std::shared_ptr<const Schedule> calm;  // without chance: its ranks are folded
@@ -294,28 +338,33 @@ Result<Prediction> predict(const Scenario& scenario, const PredictOptions& optio
         TRY(Schedule schedule, writeSchedule(scenario, whole, mostMicroSteps));
         TRY(schedule, withStragglers(std::move(schedule), perturbation));
         TRY(prediction.prices, priceSchedule(schedule, scenario.cluster, scenario.profiles, scenario.training.precision.math, scenario.pricing));
-        TRY(prediction.timeline, play(schedule, prediction.prices));
+        TRY(round, playRound(schedule, prediction.prices));
         calm = prediction.schedule = std::make_shared<const Schedule>(std::move(schedule));
-        if (prediction.timeline.steadyConverged) break;
+        if (round.timeline.steadyConverged) break;
     }
-    const double calmSeconds = prediction.timeline.stepTime.seconds();
+    const double calmSeconds = round.meanSeconds;
     if (perturbation.isRandom()) {
         TRY_VOID(checkUnfoldable(*calm));
         prediction.schedule = std::make_shared<const Schedule>(unfoldRanks(*calm));
         std::vector<double> seconds;
         for (std::int64_t i = 0; i < perturbation.samples; ++i) {
-            TRY(Timeline drawn, play(*prediction.schedule, prediction.prices, {&perturbation, static_cast<std::uint64_t>(i)}));
-            seconds.push_back(drawn.stepTime.seconds());
-            if (i == 0) prediction.timeline = std::move(drawn);  // the one that is shown
+            TRY(PlayedRound drawn, playRound(*prediction.schedule, prediction.prices, {&perturbation, static_cast<std::uint64_t>(i)}));
+            seconds.push_back(drawn.meanSeconds);
+            if (i == 0) round = std::move(drawn);  // the one that is shown
         }
         prediction.distribution = distributionOf(std::move(seconds), calmSeconds);
     }
     const Schedule& played = *prediction.schedule;
 
-    prediction.stepSeconds = prediction.distribution ? prediction.distribution->mean : prediction.timeline.stepTime.seconds();
+    prediction.stepSeconds = prediction.distribution ? prediction.distribution->mean : round.meanSeconds;
+    if (round.local) prediction.round = StepRound{played.period, round.local->stepTime.seconds(), round.timeline.stepTime.seconds()};
+    prediction.timeline = std::move(round.timeline);
+    std::vector<PlayedStep> steps;  // what is shown is weighted like the steps themselves
+    steps.push_back({prediction.timeline, criticalPath(played, prediction.timeline), round.local ? 1 / static_cast<double>(played.period) : 1});
+    if (round.local) steps.push_back({*round.local, criticalPath(played, *round.local), 1 - steps.front().weight});
     const Workload& workload = *whole;
     prediction.parameters = parameterCount(workload);
-    prediction.samplesPerSecond = static_cast<double>(scenario.globalBatch()) / prediction.stepSeconds;
+    prediction.samplesPerSecond = samplesPerStep(scenario) / prediction.stepSeconds;
     prediction.tokensPerSecond = prediction.samplesPerSecond * static_cast<double>(workload.tokensPerSample);
     addUtilisation(prediction, scenario, workload);
 
@@ -327,24 +376,29 @@ Result<Prediction> predict(const Scenario& scenario, const PredictOptions& optio
                 latest = times.end;
                 last = c;
             }
-    prediction.breakdown = wholeBreakdown(played, prediction.timeline, activityOf(played, prediction.prices, prediction.timeline, last));
-    prediction.bytesSentPerRank = bytesSentPerRank(played, played.classes[last]);
+    for (const PlayedStep& step : steps)
+        addBreakdown(prediction.breakdown, wholeBreakdown(played, step.timeline, activityOf(played, prediction.prices, step.timeline, last)), step.weight);
+    prediction.bytesSentPerRank = (bytesSentPerRank(played, played.classes[last]) + played.period - 1) / played.period;
 
-    const std::vector<PathSegment> path = criticalPath(played, prediction.timeline);
-    for (const PathSegment& segment : path) prediction.pathSeconds[segment.kind] += secondsOf(played, prediction.timeline, segment);
+    PathShares shares;
+    for (const PlayedStep& step : steps) {
+        for (const PathSegment& segment : step.path) prediction.pathSeconds[segment.kind] += step.weight * secondsOf(played, step.timeline, segment);
+        addShares(shares, played, step, prediction.stepSeconds);
+    }
     const Profile& profile = scenario.profiles[played.classes[last].nodeGroup];
-    const double sigma = relativeSpread(sharesOf(played, prediction.timeline, path), profile, scenario.training.precision.math);
+    const double sigma = relativeSpread(shares, profile, scenario.training.precision.math);
     prediction.p10Seconds = prediction.stepSeconds * std::exp(-kP90 * sigma);
     prediction.p90Seconds = prediction.stepSeconds * std::exp(kP90 * sigma);
 
     TRY_VOID(addMemory(prediction, scenario, options));
     if (options.explain) {
         std::map<std::string, PathItem> items;
-        for (const PathSegment& segment : path) {
-            PathItem& item = items[groupName(played, segment)];
-            item.kind = segment.kind;
-            item.seconds += secondsOf(played, prediction.timeline, segment);
-        }
+        for (const PlayedStep& step : steps)
+            for (const PathSegment& segment : step.path) {
+                PathItem& item = items[groupName(played, segment)];
+                item.kind = segment.kind;
+                item.seconds += step.weight * secondsOf(played, step.timeline, segment);
+            }
         for (auto& [name, item] : items) {
             item.name = name;
             prediction.criticalPath.push_back(item);
@@ -389,6 +443,12 @@ Json toJson(const Scenario& scenario, const Prediction& prediction) {
                            {"optimizer", b.optimizer.seconds()}, {"idle", b.idle.seconds()}};
     const MemoryReport& m = prediction.memory;
     const RankProgram& fullest = prediction.memoryProgram();
+    if (prediction.round)
+        json["round"] = {{"period", prediction.round->period}, {"local_step_s", prediction.round->localSeconds}, {"averaging_step_s", prediction.round->averagingSeconds}};
+    if (const std::optional<AsyncOutcome>& async = prediction.timeline.async) {
+        json["staleness"] = {{"mean", async->meanStaleness}, {"max", async->maxStaleness}};
+        json["workers_step_s"] = {{"fastest", async->fastestSeconds}, {"slowest", async->slowestSeconds}};
+    }
     Json& memory = json["memory"];
     memory["rank"] = schedule.classes[prediction.memoryClass].ranks.first;
     memory["peak_allocated_bytes"] = m.peakAllocated;

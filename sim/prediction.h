@@ -46,6 +46,12 @@ struct StepDistribution {
     double undisturbed = 0;       ///< the step without jitter and pauses
 };
 
+/// Steps of two kinds that take turns: local ones, and every period-th one that also averages.
+struct StepRound {
+    std::int64_t period = 1;
+    double localSeconds = 0, averagingSeconds = 0;
+};
+
 struct Prediction {
     double stepSeconds = 0, p10Seconds = 0, p90Seconds = 0;  ///< with a distribution: its mean; the band is the model's
     double samplesPerSecond = 0, tokensPerSecond = 0;  ///< tokens: 0 for models without
@@ -62,6 +68,7 @@ struct Prediction {
     std::vector<Sensitivity> sensitivity;     ///< empty unless asked for
     std::vector<RestsOn> restsOn;
     std::optional<StepDistribution> distribution;  ///< where the scenario draws steps
+    std::optional<StepRound> round;           ///< where steps are not all alike; the step is then their mean
     std::vector<std::string> warnings;
 
     const RankProgram& memoryProgram() const { return schedule->programs[schedule->classes[memoryClass].program]; }

@@ -151,7 +151,7 @@ void addCollective(CommandLine& line) {
         "  ringside collective --op all_reduce --device h100-sxm --devices 8 --sizes 1M:1G\n"
         "  ringside collective --op all_gather --cluster dgx-a100-2 --sizes 25M,1G --level message --json\n"
         "Sizes are powers of 1024; all_gather and reduce_scatter count the whole buffer, as nccl-tests does.");
-    command.option("--op", flags->op, "all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all or send_recv", "WORD", "Collective");
+    command.option("--op", flags->op, "all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, send_recv, gather or scatter", "WORD", "Collective");
     command.option("--sizes", flags->sizes, "FIRST:LAST doubling, or a list: 25M,1G (default: 1M:1G)", "SIZES", "Collective");
     command.option("--level", flags->level, "closed (formula) or message (every message over shared links)", "WORD", "Collective");
     command.option("--backend", flags->backend, "nccl or gloo", "WORD", "Collective");

@@ -201,6 +201,12 @@ std::string predictionText(const Scenario& scenario, const Prediction& predictio
     text += "Throughput   " + rates(prediction.samplesPerSecond, prediction.tokensPerSecond);
     if (many) text += "; per device " + rates(prediction.samplesPerSecond / devices, prediction.tokensPerSecond / devices);
     text += "\n";
+    if (prediction.round)
+        text += fmt::format("Round        {} steps: {} local ones of {}, and one of {} that also averages\n", prediction.round->period, prediction.round->period - 1,
+                            formatSeconds(prediction.round->localSeconds), formatSeconds(prediction.round->averagingSeconds));
+    if (const std::optional<AsyncOutcome>& async = prediction.timeline.async)
+        text += fmt::format("Staleness    {:.1f} updates in the mean, {} at most; a worker's step takes {} to {}\n", async->meanStaleness, async->maxStaleness,
+                            formatSeconds(async->fastestSeconds), formatSeconds(async->slowestSeconds));
     const bool transformer = std::holds_alternative<TransformerSpec>(scenario.model.architecture);
     text += fmt::format("Utilisation  MFU {:.1f} %, HFU {:.1f} %   (model FLOPs, {}, against the dense {} peak)\n", prediction.mfu * 100, prediction.hfu * 100,
                         transformer ? "6N + 12·L·h·s per token" : "3 × forward", nameOf(scenario.training.precision.math));

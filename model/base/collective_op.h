@@ -7,8 +7,8 @@
 
 namespace ringside {
 
-enum class CollectiveOp : std::uint8_t { AllReduce, AllGather, ReduceScatter, Broadcast, Reduce, AllToAll, SendRecv };
-constexpr std::size_t kCollectiveOps = 7;
+enum class CollectiveOp : std::uint8_t { AllReduce, AllGather, ReduceScatter, Broadcast, Reduce, AllToAll, SendRecv, Gather, Scatter };
+constexpr std::size_t kCollectiveOps = 9;
 
 /// "all_reduce", …
 constexpr std::string_view nameOf(CollectiveOp op) {
@@ -20,6 +20,8 @@ constexpr std::string_view nameOf(CollectiveOp op) {
         case CollectiveOp::Reduce: return "reduce";
         case CollectiveOp::AllToAll: return "all_to_all";
         case CollectiveOp::SendRecv: return "send_recv";
+        case CollectiveOp::Gather: return "gather";
+        case CollectiveOp::Scatter: return "scatter";
     }
     return "?";
 }

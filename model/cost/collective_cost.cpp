@@ -16,7 +16,9 @@ double busBandwidthFactor(CollectiveOp op, std::int64_t ranks) {
         case CollectiveOp::AllReduce: return 2 * (n - 1) / n;
         case CollectiveOp::AllGather:
         case CollectiveOp::ReduceScatter:
-        case CollectiveOp::AllToAll: return (n - 1) / n;
+        case CollectiveOp::AllToAll:
+        case CollectiveOp::Gather:
+        case CollectiveOp::Scatter: return (n - 1) / n;
         case CollectiveOp::Broadcast:
         case CollectiveOp::Reduce:
         case CollectiveOp::SendRecv: return 1;
@@ -32,7 +34,9 @@ Bytes bytesSentPerRank(CollectiveOp op, Bytes bytes, std::int64_t ranks) {
         case CollectiveOp::AllReduce: return 2 * (ranks - 1) * chunk;
         case CollectiveOp::AllGather:
         case CollectiveOp::ReduceScatter:
-        case CollectiveOp::AllToAll: return (ranks - 1) * chunk;
+        case CollectiveOp::AllToAll:
+        case CollectiveOp::Scatter: return (ranks - 1) * chunk;
+        case CollectiveOp::Gather: return chunk;
         case CollectiveOp::Broadcast:
         case CollectiveOp::Reduce:
         case CollectiveOp::SendRecv: return bytes;

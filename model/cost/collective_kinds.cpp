@@ -22,6 +22,8 @@ constexpr NameTable<CollectiveOp, kCollectiveOps> kOps{{
     {CollectiveOp::Reduce, nameOf(CollectiveOp::Reduce)},
     {CollectiveOp::AllToAll, nameOf(CollectiveOp::AllToAll)},
     {CollectiveOp::SendRecv, nameOf(CollectiveOp::SendRecv)},
+    {CollectiveOp::Gather, nameOf(CollectiveOp::Gather)},
+    {CollectiveOp::Scatter, nameOf(CollectiveOp::Scatter)},
 }};
 
 constexpr NameTable<CollectiveAlgorithm, 13> kAlgorithms{{

@@ -179,6 +179,8 @@ CollectiveCost GlooModel::cost(CollectiveOp op, Bytes bytes) const {
             parts.transfer += others * share * ringHop_.secondsPerByte;
             return finish(parts, Ring, bytes);
         }
+        case CollectiveOp::Gather:
+        case CollectiveOp::Scatter:
         case CollectiveOp::AllToAll: {
             const Hop hop = nodes_ > 1 ? sharedNet_ : loopback_;
             return finish({others * hop.alpha, others * share * hop.secondsPerByte}, Direct, bytes);

@@ -105,6 +105,9 @@ public:
             }
             addPointToPoint(CollectiveOp::AllToAll);
             addPointToPoint(CollectiveOp::SendRecv);
+            // The root's port carries (n − 1)/n of the buffer, as every rank's does in an all-to-all.
+            addPointToPoint(CollectiveOp::Gather);
+            addPointToPoint(CollectiveOp::Scatter);
         }
         for (std::size_t op = 0; op < kCollectiveOps; ++op) {
             const auto& ways = model_.ways_[op];

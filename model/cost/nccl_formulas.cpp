@@ -79,7 +79,7 @@ double collNetDirectBandwidth(const Topology& t) {
 }  // namespace
 
 bool isAvailable(const Topology& t, Op op, Algorithm algorithm, Protocol protocol, bool networkReduces) {
-    if (op == Op::AllToAll || op == Op::SendRecv) return false;
+    if (op == Op::AllToAll || op == Op::SendRecv || op == Op::Gather || op == Op::Scatter) return false;
     if (algorithm == Algorithm::Ring) return true;
     if (isRooted(op)) return false;
     const bool simple = protocol == Protocol::Simple;
@@ -176,7 +176,7 @@ PointToPoint pointToPoint(const Topology& t, NcclVersion version, Op op) {
         p.fillBytes = chunk;
         return p;
     }
-    // All-to-all: (n − ppn)/n of the buffer leaves the node, (ppn − 1)/n stays within; both run at once.
+    // All-to-all, and the root of a gather or scatter: (n − ppn)/n of the buffer leaves the node, (ppn − 1)/n stays within; both run at once.
     const double n = static_cast<double>(t.ranks);
     const double within = (t.ranksPerNode - 1) / n / (1000 * t.pointToPointGbPerS);
     const double across = multiNode ? (n - t.ranksPerNode) / n / (1000 * t.netGbPerSPerRank * t.fabricShare) : 0;

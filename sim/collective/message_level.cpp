@@ -115,6 +115,8 @@ Result<MessageLevelResult> playCollective(const MessageNetwork& network, Collect
             if (algorithm == CollectiveAlgorithm::Binomial) return play(binomialReduce(n, bytes));
             return unsupported();
         case CollectiveOp::AllToAll:
+        case CollectiveOp::Gather:
+        case CollectiveOp::Scatter:
         case CollectiveOp::SendRecv: break;
     }
     return unsupported();

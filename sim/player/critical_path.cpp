@@ -31,12 +31,35 @@ std::vector<CollectiveIndex> indexCollectives(const Schedule& schedule) {
 
 PathKind kindOf(const Task& task) {
     switch (task.kind) {
-        case TaskKind::Collective: return PathKind::Communication;
+        case TaskKind::Collective: case TaskKind::Push: case TaskKind::Pull: return PathKind::Communication;
         case TaskKind::Copy: return PathKind::Copy;
         case TaskKind::HostWork: case TaskKind::HostSync: return PathKind::Host;
         case TaskKind::Kernel: return task.phase == Phase::Optimizer ? PathKind::Optimizer : PathKind::Compute;
     }
     return PathKind::Compute;
+}
+
+/// Which push of each key came in last, and when the key was applied.
+struct LastPush {
+    std::uint32_t rankClass = 0;
+    TaskId task = kNone;
+    Time arrived, applied;
+};
+
+std::vector<LastPush> lastPushes(const Schedule& schedule, const Timeline& timeline) {
+    std::vector<LastPush> last(timeline.server.empty() || timeline.async ? 0 : schedule.servers.keys.size());
+    if (last.empty()) return last;
+    for (std::uint32_t c = 0; c < timeline.classes.size(); ++c) {
+        const RankProgram& program = schedule.programs[schedule.classes[c].program];
+        for (TaskId t = 0; t < program.tasks.size(); ++t) {
+            if (program.tasks[t].kind != TaskKind::Push) continue;
+            LastPush& key = last[schedule.messages[program.tasks[t].work].key];
+            if (key.task == kNone || timeline.classes[c][t].end > key.arrived) key = {c, t, timeline.classes[c][t].end, {}};
+        }
+    }
+    for (const ServerSlice& slice : timeline.server)
+        if (slice.kind == ServerSlice::Kind::Apply) last[slice.key].applied = slice.end;
+    return last;
 }
 
 }  // namespace
@@ -48,6 +71,7 @@ std::string_view nameOf(PathKind kind) {
         case PathKind::Copy: return "copy";
         case PathKind::Host: return "host";
         case PathKind::Optimizer: return "optimizer";
+        case PathKind::Server: return "server";
     }
     return "?";
 }
@@ -66,6 +90,7 @@ std::vector<PathSegment> criticalPath(const Schedule& schedule, const Timeline& 
             last[program.tasks[t].stream] = t;
         }
     }
+    const std::vector<LastPush> pushes = lastPushes(schedule, timeline);
     // Start from the task that ends last.
     std::uint32_t c = 0;
     TaskId t = 0;
@@ -100,6 +125,20 @@ std::vector<PathSegment> criticalPath(const Schedule& schedule, const Timeline& 
                     c = k;
                     t = twin;
                 }
+            }
+        }
+        if (task.kind == TaskKind::Pull && !pushes.empty()) {
+            // The answer waited for the key to be applied, and that for the last worker's push: the path goes on there.
+            const LastPush& push = pushes[schedule.messages[task.work].key];
+            const Time applied = std::min(push.applied, cursor);
+            if (push.arrived > times.start || applied > times.start) {
+                const Time from = std::max(times.start, applied), worked = std::min(push.arrived, from);
+                if (from < cursor) path.push_back({PathKind::Communication, c, t, from, cursor});
+                if (worked < from) path.push_back({PathKind::Server, c, t, worked, from});
+                cursor = worked;
+                c = push.rankClass;
+                t = push.task;
+                continue;
             }
         }
         if (task.kind == TaskKind::HostSync) begin = cursor;  // waiting is not work: what it waited for is

@@ -9,7 +9,7 @@
 namespace ringside {
 
 /// What the step waited for.
-enum class PathKind : std::uint8_t { Compute, Communication, Copy, Host, Optimizer };
+enum class PathKind : std::uint8_t { Compute, Communication, Copy, Host, Optimizer, Server };
 std::string_view nameOf(PathKind kind);
 
 struct PathSegment {

@@ -8,12 +8,13 @@
 
 #include "model/base/check.h"
 #include "sim/engine/event_queue.h"
+#include "sim/player/async_step.h"
 
 namespace ringside {
 namespace {
 
 constexpr std::uint32_t kNone = kNoTask;
-enum class EventKind : std::uint32_t { TaskEnd, Arrive, CollectiveEnd };
+enum class EventKind : std::uint32_t { TaskEnd, Arrive, CollectiveEnd, Server };
 // At one instant work ends before work begins, so that a collective that ends as another starts does not slow anything twice.
 constexpr std::uint16_t kEndFirst = 0, kThenArrive = 1;
 
@@ -21,7 +22,7 @@ struct Payload {
     EventKind kind = EventKind::TaskEnd;
     std::uint32_t rankClass = 0;   // CollectiveEnd: the communicator
     std::uint32_t task = 0;        // CollectiveEnd: its sequence number there
-    std::uint32_t generation = 0;  // TaskEnd: of the stream; an older one was rescheduled
+    std::uint32_t generation = 0;  // TaskEnd: of the stream, Server: of the server; an older one was rescheduled
 };
 
 /// A communicator of some classes' representatives, and the collective that runs or gathers on it now.
@@ -64,7 +65,8 @@ struct ClassState {
 template <class Queue>
 class PlayerRun {
 public:
-    PlayerRun(const Schedule& schedule, const Prices& prices, const PlayOptions& options) : schedule_(schedule), prices_(prices) {
+    PlayerRun(const Schedule& schedule, const Prices& prices, const PlayOptions& options) : schedule_(schedule), prices_(prices), options_(options) {
+        if (schedule.servers.count > 0 && !options.messageEnds) server_.emplace(schedule.servers, prices.servers, schedule.world);
         for (const RankProgram& program : schedule.programs) previousCollective_.push_back(previousOnCommunicator(schedule, program));
         timeline_.classes.resize(schedule.classes.size());
         classes_.resize(schedule.classes.size());
@@ -103,8 +105,12 @@ public:
                 }
                 case EventKind::Arrive: arrive(p.rankClass, p.task); break;
                 case EventKind::CollectiveEnd: endCollective(p.rankClass, p.task); break;
+                case EventKind::Server:
+                    if (serverGeneration_ == p.generation) advanceServer();
+                    break;
             }
         }
+        if (server_) timeline_.server = server_->takeActivity();
         for (std::size_t c = 0; c < classes_.size(); ++c) {
             const ClassState& state = classes_[c];
             for (TaskId t = 0; t < state.done.size(); ++t)
@@ -178,7 +184,7 @@ private:
                 time.issued = time.start = state.hostClock;
                 if (state.hostBlocked) state.hostClock = std::max(state.hostClock, now_);
                 state.hostBlocked = false;
-                if (task.kind == TaskKind::HostWork) state.hostClock += state.prices->hostWorks[task.work];
+                if (task.kind == TaskKind::HostWork && !isLeftOut(task)) state.hostClock += state.prices->hostWorks[task.work];
                 time.end = state.hostClock;
                 state.done[t] = true;
                 ++state.nextToIssue;
@@ -194,9 +200,13 @@ private:
         }
     }
 
-    static Time launchTime(const ClassState& state, const Task& task) {
-        if (task.kind == TaskKind::HostWork) return {};  // another process or thread does it
-        const Time launch = task.kind == TaskKind::Collective ? state.prices->collectiveLaunch : state.prices->launch;
+    /// Left out: a local step does without the periodic tasks. They stay in place and take no time.
+    bool isLeftOut(const Task& task) const { return options_.localStep && task.periodic; }
+
+    Time launchTime(const ClassState& state, const Task& task) const {
+        if (task.kind == TaskKind::HostWork || isLeftOut(task)) return {};  // another process or thread does it, or nobody
+        const bool communicates = task.kind == TaskKind::Collective || task.kind == TaskKind::Push || task.kind == TaskKind::Pull;
+        const Time launch = communicates ? state.prices->collectiveLaunch : state.prices->launch;
         const bool shared = state.program->interpreterThreads > 1 && (task.phase == Phase::Forward || task.phase == Phase::Input);
         return shared ? Time::fromPicoseconds(launch.picoseconds() * state.program->interpreterThreads) : launch;
     }
@@ -206,7 +216,7 @@ private:
         const Task& task = state.program->tasks[t];
         for (const TaskId earlier : state.program->dependenciesOf(task))
             if (!state.done[earlier]) return earlier;
-        if (task.kind == TaskKind::Collective) {
+        if (task.kind == TaskKind::Collective && !isLeftOut(task)) {
             const TaskId before = previousCollective_[schedule_.classes[c].program][t];
             if (before != kNoTask && !state.done[before]) return before;
         }
@@ -232,6 +242,7 @@ private:
         TaskTimes& time = timeline_.classes[c][t];
         time.start = std::max(now_, time.issued);
         stream.busy = true;
+        if (isLeftOut(task)) return endAfter(c, s, t, Time());
         switch (task.kind) {
             case TaskKind::Kernel:
                 stream.since = time.start;
@@ -243,17 +254,43 @@ private:
                 stream.slowdown = slowdownOf(state, task.work);
                 scheduleEnd(c, s, t);
                 break;
-            case TaskKind::Copy:
-                ++stream.generation;
-                queue_.push(time.start + state.prices->copies[task.work], kEndFirst, {EventKind::TaskEnd, c, t, stream.generation});
-                break;
+            case TaskKind::Copy: endAfter(c, s, t, state.prices->copies[task.work]); break;
             case TaskKind::Collective: queue_.push(time.start, kThenArrive, {EventKind::Arrive, c, t, 0}); break;
-            case TaskKind::HostWork:  // a loader's, or storage's
-                ++stream.generation;
-                queue_.push(time.start + state.prices->hostWorks[task.work], kEndFirst, {EventKind::TaskEnd, c, t, stream.generation});
+            case TaskKind::HostWork: endAfter(c, s, t, state.prices->hostWorks[task.work]); break;  // a loader's, or storage's
+            case TaskKind::Push:
+            case TaskKind::Pull:
+                if (options_.messageEnds) endAfter(c, s, t, std::max(Time(), (*options_.messageEnds)[2 * task.work + (task.kind == TaskKind::Pull ? 1 : 0)] - time.start));
+                else queue_.push(time.start, kThenArrive, {EventKind::Arrive, c, t, 0});
                 break;
             case TaskKind::HostSync: CHECK(false);
         }
+    }
+
+    void endAfter(std::uint32_t c, StreamId s, TaskId t, Time duration) {
+        StreamState& stream = classes_[c].streams[s];
+        ++stream.generation;
+        queue_.push(timeline_.classes[c][t].start + duration, kEndFirst, {EventKind::TaskEnd, c, t, stream.generation});
+    }
+
+    void sendMessage(std::uint32_t c, TaskId t) {
+        const Task& task = classes_[c].program->tasks[t];
+        const RankClass& rankClass = schedule_.classes[c];
+        server_->send(now_, {c, t, rankClass.ranks.count, rankClass.ranks.first, rankClass.nodeGroup, rankClass.linkSlowdown, schedule_.messages[task.work],
+                             task.kind == TaskKind::Push});
+        watchServer();
+    }
+
+    void watchServer() {
+        const Time next = server_->nextEvent();
+        ++serverGeneration_;
+        if (next != Time::max()) queue_.push(next, kEndFirst, {EventKind::Server, 0, 0, serverGeneration_});
+    }
+
+    void advanceServer() {
+        std::vector<SyncServer::Done> done;
+        server_->advance(now_, done);
+        for (const SyncServer::Done& message : done) finish(message.rankClass, message.task);
+        watchServer();
     }
 
     void scheduleEnd(std::uint32_t c, StreamId s, TaskId t) {
@@ -291,6 +328,7 @@ private:
 
     void arrive(std::uint32_t c, TaskId t) {
         ClassState& state = classes_[c];
+        if (state.program->tasks[t].kind != TaskKind::Collective) return sendMessage(c, t);
         const std::uint32_t work = state.program->tasks[t].work;
         state.runningInterference.push_back(prices_.collectives[work].interference);
         repace(c);
@@ -354,6 +392,9 @@ private:
 
     const Schedule& schedule_;
     const Prices& prices_;
+    const PlayOptions& options_;
+    std::optional<SyncServer> server_;
+    std::uint32_t serverGeneration_ = 0;
     std::vector<std::vector<TaskId>> previousCollective_;  // per program
     Queue queue_;
     Time now_;
@@ -365,6 +406,7 @@ private:
 }  // namespace
 
 Result<Timeline> play(const Schedule& schedule, const Prices& prices, const PlayOptions& options) {
+    if (schedule.servers.count > 0 && schedule.servers.discipline != ServerDiscipline::Sync && !options.messageEnds) return playAsync(schedule, prices, options);
     // A handful of classes keeps a handful of events pending, where a heap is unbeatable; thousands want the calendar.
     if (schedule.classes.size() < 64) return PlayerRun<BinaryHeapQueue<Payload>>(schedule, prices, options).run();
     return PlayerRun<CalendarQueue<Payload>>(schedule, prices, options).run();

@@ -7,14 +7,17 @@
 //  - The collectives of a communicator run in issue order, whatever streams they are on.
 //  - A collective starts when every rank of its group has reached it; a rank that got there early occupies its
 //    multiprocessors while it waits, as NCCL's kernels do.
+//  - A push is done when it has arrived at the server, a pull when its answer has; messages share the server's ports.
 //  - A kernel slows down while a collective runs on its device, and speeds up again when it ends.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/base/result.h"
 #include "model/base/units.h"
+#include "sim/player/async_workers.h"
 #include "sim/player/perturbation.h"
 #include "sim/player/prices.h"
 #include "sim/schedule/schedule.h"
@@ -32,13 +35,21 @@ struct Timeline {
     Time stepTime;    ///< repeated micro-steps included
     Time steadyBegin, steadyPeriod;  ///< the micro-step that stands for several: when it began and how long it took
     bool steadyConverged = true;     ///< the one before it took as long: repeating it is exact
+    std::vector<ServerSlice> server; ///< what each parameter server does meanwhile
+    std::optional<AsyncOutcome> async;  ///< where workers do not wait for each other; `classes` then shows a mean iteration
     std::uint64_t events = 0;
+
+    /// How long a step takes in the mean over many.
+    double meanStepSeconds() const { return async ? async->iterationSeconds : stepTime.seconds(); }
 };
 
-/// Chance: one drawn step of a perturbed schedule, whose ranks must be unfolded.
+/// `perturbation`: one drawn step of a perturbed schedule, whose ranks must be unfolded.
 struct PlayOptions {
     const Perturbation* perturbation = nullptr;
     std::uint64_t sample = 0;
+    bool localStep = false;  ///< one of the steps between two that carry out the periodic tasks
+    /// Pushes and pulls do not go to a server but end at these times, or at once: [2·work] a push, [2·work + 1] a pull.
+    const std::vector<Time>* messageEnds = nullptr;
 };
 
 /// A pure function of its arguments. Fails (as bad input naming the stuck task) where ranks wait for each other forever,

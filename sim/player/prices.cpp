@@ -119,6 +119,9 @@ Result<Prices> priceSchedule(const Schedule& schedule, const Cluster& cluster, c
         for (const HostWork& work : schedule.hostWorks) node.hostWorks.push_back(hostWorkTime(work, profile, cluster.nodes[g].kind.devices, options));
         prices.nodes.push_back(std::move(node));
     }
+    if (schedule.servers.count > 0) {
+        TRY(prices.servers, priceServers(schedule, cluster, profiles, prices.nodes.front().kernels, {options.networkScale, options.hostScale}));
+    }
     return prices;
 }
 

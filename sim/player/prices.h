@@ -9,6 +9,7 @@
 #include "model/cost/compute_cost.h"
 #include "model/cost/profile.h"
 #include "model/hardware/cluster.h"
+#include "sim/player/server_prices.h"
 #include "sim/schedule/schedule.h"
 
 namespace ringside {
@@ -42,6 +43,7 @@ struct NodePrices {
 struct Prices {
     std::vector<NodePrices> nodes;             ///< by Cluster::nodes
     std::vector<CollectivePrice> collectives;  ///< by Schedule::collectives
+    ServerPrices servers;                      ///< where Schedule::servers are
     bool waveQuantised = true;                 ///< false where a device's multiprocessor count is unknown
 };
 

@@ -21,7 +21,7 @@ TrackKind trackKind(StreamKind kind) {
 SliceCategory categoryOf(const Task& task) {
     switch (task.kind) {
         case TaskKind::Kernel: return task.phase == Phase::Optimizer ? SliceCategory::Optimizer : SliceCategory::Compute;
-        case TaskKind::Collective: return SliceCategory::Communication;
+        case TaskKind::Collective: case TaskKind::Push: case TaskKind::Pull: return SliceCategory::Communication;
         case TaskKind::Copy: return SliceCategory::Copy;
         case TaskKind::HostWork: return SliceCategory::Host;
         case TaskKind::HostSync: return SliceCategory::Wait;
@@ -54,6 +54,8 @@ std::string_view torchCollective(CollectiveOp op) {
         case CollectiveOp::Reduce: return "reduce";
         case CollectiveOp::AllToAll: return "all_to_all";
         case CollectiveOp::SendRecv: return "send";
+        case CollectiveOp::Gather: return "gather";
+        case CollectiveOp::Scatter: return "scatter";
     }
     return "allreduce";
 }
@@ -76,6 +78,27 @@ void addMemory(TraceBuilder& builder, const std::vector<TaskTimes>& times, const
     builder.addCounter(std::move(reserved));
 }
 
+/// The servers' tracks stand after the last rank's. All servers do the same at the same time: one of them is drawn.
+void addServer(TraceBuilder& builder, const Schedule& schedule, const Timeline& timeline) {
+    if (timeline.server.empty()) return;
+    const auto track = [&](std::int64_t stream, TrackKind kind, const char* name) { return builder.addTrack(schedule.world, stream, kind, name); };
+    const std::uint32_t receive = track(1, TrackKind::Communication, "server 0: receive"), apply = track(2, TrackKind::Compute, "server 0: apply"),
+                        send = track(3, TrackKind::Communication, "server 0: send");
+    for (const ServerSlice& slice : timeline.server) {
+        const Time length = slice.end - slice.begin;
+        switch (slice.kind) {
+            case ServerSlice::Kind::Receive: builder.addSlice(receive, slice.begin, length, SliceCategory::Communication, builder.internName("receive")); break;
+            case ServerSlice::Kind::Send: builder.addSlice(send, slice.begin, length, SliceCategory::Communication, builder.internName("send")); break;
+            case ServerSlice::Kind::Sum:
+                builder.addSlice(apply, slice.begin, length, SliceCategory::Compute, builder.internName(fmt::format("sum key {}", slice.key)));
+                break;
+            case ServerSlice::Kind::Apply:
+                builder.addSlice(apply, slice.begin, length, SliceCategory::Optimizer, builder.internName(fmt::format("apply key {}", slice.key)));
+                break;
+        }
+    }
+}
+
 }  // namespace
 
 namespace {
@@ -83,7 +106,10 @@ namespace {
 /// What the host did to hand the task over, on its own track; the loader's work was nobody's launch.
 bool isLaunched(const Task& task) { return task.stream != kHostStream && task.kind != TaskKind::HostWork; }
 
-Time launchTime(const NodePrices& node, const Task& task) { return task.kind == TaskKind::Collective ? node.collectiveLaunch : node.launch; }
+Time launchTime(const NodePrices& node, const Task& task) {
+    const bool communicates = task.kind == TaskKind::Collective || task.kind == TaskKind::Push || task.kind == TaskKind::Pull;
+    return communicates ? node.collectiveLaunch : node.launch;
+}
 
 }  // namespace
 
@@ -136,6 +162,7 @@ Trace traceOf(const Schedule& schedule, const Prices& prices, const Timeline& ti
         }
         if (memory && c == memoryClass) addMemory(builder, timeline.classes[c], *memory, rank);
     }
+    addServer(builder, schedule, timeline);
     return builder.build();
 }
 

@@ -91,7 +91,9 @@ std::string taskName(const Schedule& schedule, const Task& task) {
         case TaskRole::ReduceCopyIn: return fmt::format("copy gradients of unit {} together", task.part);
         case TaskRole::UnitAccumulate: return fmt::format("accumulate gradients of unit {}", task.part);
         case TaskRole::UnitDivide: return fmt::format("divide gradients of unit {}", task.part);
-        case TaskRole::ShardReduce: return fmt::format("{} unit {}", collectiveName(), task.part);
+        case TaskRole::ShardReduce:
+            if (task.kind == TaskKind::Kernel) return fmt::format("add up {} of all ranks", layerName(schedule, task.layer));
+            return fmt::format("{} unit {}", collectiveName(), task.part);
         case TaskRole::ReplicaReduce: return fmt::format("{} unit {} between replicas", collectiveName(), task.part);
         case TaskRole::ShardCast: return fmt::format("cast shard of unit {}", task.part);
         case TaskRole::ShardAccumulate: return fmt::format("accumulate gradient shard of unit {}", task.part);
@@ -117,8 +119,10 @@ std::string taskName(const Schedule& schedule, const Task& task) {
         case TaskRole::GatherOutput: return "gather outputs on device 0";
         case TaskRole::ScatterGradient: return "scatter output gradients";
         case TaskRole::SumGradient: return fmt::format("reduce gradients {} onto device 0", task.part);
-        case TaskRole::Push: return fmt::format("push {}", task.part);
-        case TaskRole::Pull: return fmt::format("pull {}", task.part);
+        case TaskRole::Push: return fmt::format("push {}", layerName(schedule, task.layer));
+        case TaskRole::FlattenParameters: return fmt::format("copy parameters {} together", task.part);
+        case TaskRole::Elastic: return "elastic force between worker and centre";
+        case TaskRole::Pull: return fmt::format("pull {}", layerName(schedule, task.layer));
     }
     return "?";
 }
@@ -171,6 +175,7 @@ std::vector<TaskId> previousOnCommunicator(const Schedule& schedule, const RankP
 Bytes bytesSentPerRank(const Schedule& schedule, const RankClass& rankClass) {
     Bytes sum = 0;
     for (const Task& task : schedule.programs[rankClass.program].tasks) {
+        if (task.kind == TaskKind::Push) sum += schedule.messages[task.work].bytes * schedule.timesOf(task);
         if (task.kind != TaskKind::Collective) continue;
         const CollectiveWork& work = schedule.collectives[task.work];
         const CommAxis& axis = schedule.axes[work.axis];

@@ -13,6 +13,7 @@
 #include "model/cost/collective_cost.h"
 #include "model/hardware/cluster.h"
 #include "model/workload/workload.h"
+#include "sim/schedule/server.h"
 #include "sim/schedule/task.h"
 
 namespace ringside {
@@ -106,10 +107,13 @@ struct Schedule {
     std::vector<CollectiveWork> collectives;
     std::vector<CopyWork> copies;
     std::vector<HostWork> hostWorks;
+    std::vector<MessageWork> messages;
     std::vector<CommAxis> axes;  ///< axes[0] is "dp": the ranks that average gradients
     std::vector<RankProgram> programs;
     std::vector<RankClass> classes;
     SteadyMicroStep steady;
+    ParameterServers servers;
+    std::int64_t period = 1;  ///< steps from one that carries out the periodic tasks to the next (local SGD's rounds)
 
     /// How often the task happens in the step.
     std::int64_t timesOf(const Task& task) const { return task.microStep == steady.microStep ? steady.times : 1; }
@@ -125,7 +129,8 @@ constexpr TaskId kNoTask = 0xffffffffU;
 /// for other tasks). NCCL runs the collectives of a communicator in issue order, whatever streams they are on.
 std::vector<TaskId> previousOnCommunicator(const Schedule& schedule, const RankProgram& program);
 
-/// Bytes that a rank of `rankClass` sends in the step, by the ring's count.
+/// Bytes that a rank of `rankClass` sends in the step (a periodic one, where there are such), by the ring's count; what it
+/// pushes to servers included.
 Bytes bytesSentPerRank(const Schedule& schedule, const RankClass& rankClass);
 
 }  // namespace ringside

@@ -24,6 +24,8 @@ enum class TaskKind : std::uint8_t {
     Copy,        ///< work: Schedule::copies
     HostWork,    ///< work: Schedule::hostWorks; on the host thread, or beside it on a loader's or copy stream
     HostSync,    ///< the host thread waits for the dependencies
+    Push,        ///< work: Schedule::messages; a key's gradients to the servers, done when they have arrived
+    Pull,        ///< work: Schedule::messages; a key's parameters from the servers
 };
 
 enum class Phase : std::uint8_t { Input, Forward, Recompute, Backward, GradientSync, Optimizer };
@@ -97,12 +99,15 @@ enum class TaskRole : std::uint8_t {
     SumGradient,         ///< part: chunk
     Push,                ///< part: key
     Pull,                ///< part: key
+    FlattenParameters,   ///< part: chunk
+    Elastic,             ///< part: bucket or key
 };
 
 struct Task {
     TaskKind kind = TaskKind::Kernel;
     Phase phase = Phase::Forward;
     TaskRole role = TaskRole::Op;
+    bool periodic = false;  ///< only in every Schedule::period-th step
     StreamId stream = 0;
     std::uint32_t work = 0;
     std::int32_t layer = -1;

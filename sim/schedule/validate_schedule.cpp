@@ -56,6 +56,7 @@ private:
             case TaskKind::Copy: limit = schedule_.copies.size(); break;
             case TaskKind::HostWork: limit = schedule_.hostWorks.size(); break;
             case TaskKind::HostSync: break;
+            case TaskKind::Push: case TaskKind::Pull: limit = schedule_.messages.size(); break;
         }
         if (task.work >= limit) return badInput(fmt::format("schedule of {}, task {}", schedule_.strategy, t), "its work does not exist");
         const StreamKind stream = program_.streams[task.stream].kind;
@@ -150,6 +151,22 @@ CollectiveOrder collectiveOrder(const Schedule& schedule, const RankProgram& pro
     return order;
 }
 
+/// How often the program pushes each key. A server that waits for every worker's push would wait forever for one that is missing.
+Result<std::vector<int>> pushesByKey(const Schedule& schedule, const RankProgram& program) {
+    std::vector<int> pushes(schedule.servers.keys.size()), pulls(schedule.servers.keys.size());
+    for (const Task& task : program.tasks) {
+        if (task.kind != TaskKind::Push && task.kind != TaskKind::Pull) continue;
+        const std::uint32_t key = schedule.messages[task.work].key;
+        if (key >= pushes.size())
+            return badInput("schedule of " + schedule.strategy, fmt::format("{} names key {}, but the servers hold {}", taskName(schedule, task), key, pushes.size()));
+        ++(task.kind == TaskKind::Push ? pushes : pulls)[key];
+    }
+    for (std::size_t key = 0; key < pushes.size(); ++key)
+        if (pushes[key] != pulls[key])
+            return badInput("schedule of " + schedule.strategy, fmt::format("key {} is pushed {} times and pulled {} times", key, pushes[key], pulls[key]));
+    return pushes;
+}
+
 bool hasCommunicator(const CommAxis& axis, std::int64_t rank) {
     const std::int64_t position = axis.positionOf(rank);
     return position >= 0 && position < axis.size;
@@ -162,6 +179,13 @@ Result<void> validateSchedule(const Schedule& schedule) {
     for (const RankProgram& program : schedule.programs) TRY_VOID(ProgramChecker(schedule, program).check());
     for (const CollectiveWork& work : schedule.collectives)
         if (work.axis >= schedule.axes.size()) return badInput("schedule of " + schedule.strategy, "a collective names an axis that does not exist");
+
+    std::vector<std::vector<int>> pushes;
+    for (const RankProgram& program : schedule.programs) {
+        TRY(std::vector<int> mine, pushesByKey(schedule, program));
+        if (!pushes.empty() && pushes.front() != mine) return badInput("schedule of " + schedule.strategy, "not every program pushes the same keys");
+        pushes.push_back(std::move(mine));
+    }
 
     std::int64_t ranks = 0;
     for (std::size_t c = 0; c < schedule.classes.size(); ++c) {

@@ -15,6 +15,7 @@ namespace ringside {
 ///     every buffer that a task allocates is freed by the end of the step, unless it outlives it;
 ///  5. ordering: a task that reads a buffer is ordered after the tasks that wrote it (through streams, dependencies or the host);
 ///  6. collectives: every rank of a group issues the same collectives of an axis in the same order.
+///  7. messages: their key is one of the servers'; a program that pulls a key pushes it as often, and all programs alike.
 /// And over classes: each rank belongs to exactly one class.
 Result<void> validateSchedule(const Schedule& schedule);
 

@@ -34,6 +34,7 @@ DdpReducer::DdpReducer(StepWriter& step, const StrategyInput& input)
     ProgramWriter& program = step.program();
     communication_ = program.addStream(StreamKind::Communication, "nccl dp");
     if (hook_ != CommHook::None) hookStream_ = program.addStream(StreamKind::Compute, "comm hook");
+    if (hook_ == CommHook::PowerSgd && input.step == StepKind::Steady) powerSgd_.emplace(input.parallel.powerSgdRank, communication_, hookStream_);
     fillBuckets(step);
     bucketOf_.resize(step.parameters().size());
     const DType dtype = step.gradientDtype();
@@ -44,7 +45,8 @@ DdpReducer::DdpReducer(StepWriter& step, const StrategyInput& input)
             bucket.elements += step.parameters()[p].elements;
         }
         bucket.buffer = step.addBuffer({bucket.elements * sizeOf(dtype), MemoryCategory::Buckets, BufferRole::Bucket, dtype, true, false, -1, static_cast<std::int32_t>(b)});
-        if (hook_ != CommHook::None)
+        if (powerSgd_) powerSgd_->declareBucket(step, bucket.parameters);
+        if (hook_ == CommHook::Fp16 || hook_ == CommHook::Bf16)
             bucket.compressed = step.addBuffer({bucket.elements * 2, MemoryCategory::Buckets, BufferRole::CompressedBucket, wireDtype(), false, false, -1, static_cast<std::int32_t>(b)});
     }
     if (input.parallel.findUnusedParameters && !input.parallel.staticGraph)
@@ -153,7 +155,13 @@ void DdpReducer::launch(StepWriter& step, std::size_t b) {
     const DType dtype = step.gradientDtype();
     const auto part = static_cast<std::uint16_t>(b);
     TaskId ready = bucket.lastCopyIn;
-    if (hook_ != CommHook::None) {
+    if (powerSgd_) {
+        bucket.done = powerSgd_->reduceBucket(step, b, bucket.buffer, ready, bucket.axis);
+        return;
+    }
+    // PowerSGD begins after a thousand steps; before that buckets travel as they are.
+    const bool compresses = hook_ == CommHook::Fp16 || hook_ == CommHook::Bf16;
+    if (compresses) {
         // buffer.to(half).div_(world): a cast and a divide on the stream that runs the hook.
         ready = step.memoryKernel(kComputeStream, Phase::GradientSync, TaskRole::BucketCompress, "cast and divide",
                                   bucket.elements * (sizeOf(dtype) + 2 + 2 + 2), -1, part);
@@ -161,13 +169,13 @@ void DdpReducer::launch(StepWriter& step, std::size_t b) {
         program.use(bucket.buffer, UseKind::Read);
         program.use(bucket.compressed, UseKind::Write);
     }
-    const BufferId onWire = hook_ == CommHook::None ? bucket.buffer : bucket.compressed;
+    const BufferId onWire = compresses ? bucket.compressed : bucket.buffer;
     bucket.done = step.collective(communication_, Phase::GradientSync, TaskRole::BucketReduce, CollectiveOp::AllReduce,
-                                  hook_ == CommHook::None ? dtype : wireDtype(), bucket.elements, bucket.axis, -1, part);
+                                  compresses ? wireDtype() : dtype, bucket.elements, bucket.axis, -1, part);
     program.dependOn(ready);
     program.use(onWire, UseKind::Read);
     program.use(onWire, UseKind::Write);
-    if (hook_ != CommHook::None) {
+    if (compresses) {
         const TaskId reduce = bucket.done;
         bucket.done = step.memoryKernel(hookStream_, Phase::GradientSync, TaskRole::BucketDecompress, "cast", bucket.elements * (2 + sizeOf(dtype)), -1, part);
         program.dependOn(reduce);
@@ -182,7 +190,8 @@ std::vector<Knob> ddpReducerKnobs() {
             {"gradient_as_bucket_view", "false", "gradients are views of their bucket: no copy back, one gradient's memory saved"},
             {"find_unused_parameters", "false", "buckets in registration order, never rebuilt, and a bitmap all-reduce per step"},
             {"static_graph", "false", "the graph never changes: step 1 reduces after backward, then as usual"},
-            {"comm_hook", "none", "fp16 or bf16: compress buckets on the wire"},
+            {"comm_hook", "none", "fp16 or bf16: compress buckets on the wire; powersgd: send low-rank factors"},
+            {"powersgd_rank", "1", "powersgd: rank of the factors"},
             {"no_sync", "true", "with gradient accumulation, reduce only in the last micro-step"},
             {"broadcast_buffers", "true", "send rank 0's module buffers in each forward"}};
 }

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "sim/strategy/powersgd.h"
 #include "sim/strategy/step_writer.h"
 
 namespace ringside {
@@ -42,6 +44,7 @@ private:
 
     const StrategyInput& input_;
     CommHook hook_;
+    std::optional<PowerSgd> powerSgd_;
     std::size_t chunks_;
     bool sync_ = false;
     StreamId communication_ = 0, hookStream_ = 0;

@@ -7,6 +7,16 @@
 #include "sim/strategy/step_writer.h"
 
 namespace ringside {
+namespace {
+
+std::vector<std::int64_t> elementsOf(std::span<const OptimizerTarget> targets) {
+    std::vector<std::int64_t> elements;
+    elements.reserve(targets.size());
+    for (const OptimizerTarget& target : targets) elements.push_back(target.elements);
+    return elements;
+}
+
+}  // namespace
 
 void StepWriter::declareState(const StateOptions& options) {
     const Precision& precision = input_.training.precision;
@@ -182,23 +192,22 @@ void StepWriter::castGradientsToParameterType() {
 
 void StepWriter::optimizerStep() { optimizerStep(wholeParameters()); }
 
-void StepWriter::optimizerStep(std::span<const OptimizerTarget> targets, std::optional<std::uint32_t> normAxis) {
-    const TrainingConfig& training = input_.training;
-    std::vector<std::int64_t> elements;
-    elements.reserve(targets.size());
-    for (const OptimizerTarget& target : targets) elements.push_back(target.elements);
+void StepWriter::addOptimizerKernels(const std::vector<KernelWork>& kernels, TaskRole role) {
+    std::uint16_t part = 0;
+    for (const KernelWork& work : kernels) kernel(kComputeStream, Phase::Optimizer, role, work, -1, part++);
+}
 
-    const auto addKernels = [&](const std::vector<KernelWork>& kernels, TaskRole role) {
-        std::uint16_t part = 0;
-        for (const KernelWork& work : kernels) kernel(kComputeStream, Phase::Optimizer, role, work, -1, part++);
-    };
+void StepWriter::finishGradients(std::span<const OptimizerTarget> targets, std::optional<std::uint32_t> normAxis) {
+    const TrainingConfig& training = input_.training;
+    if (!optimizerPrecision_.lossScaling && !training.gradientClipping) return;
+    const std::vector<std::int64_t> elements = elementsOf(targets);
     // One number (a norm, whether something overflowed) is summed over whoever holds other parts of the gradients.
     const auto reduceNumber = [&] {
         for (const std::uint32_t axis : {normAxis.value_or(kNoAxis), axes_.tensor, axes_.pipeline})
             if (axis != kNoAxis) collective(kComputeStream, Phase::Optimizer, TaskRole::NormReduce, CollectiveOp::AllReduce, DType::Fp32, 1, axis);
     };
     if (optimizerPrecision_.lossScaling) {
-        addKernels(gradientUnscaling(optimizerPrecision_, elements), TaskRole::Unscale);
+        addOptimizerKernels(gradientUnscaling(optimizerPrecision_, elements), TaskRole::Unscale);
         reduceNumber();
         // GradScaler.step reads whether a gradient overflowed before it lets the optimizer run.
         hostTask(TaskKind::HostSync, Phase::Optimizer, TaskRole::Unscale);
@@ -206,22 +215,31 @@ void StepWriter::optimizerStep(std::span<const OptimizerTarget> targets, std::op
     }
     if (training.gradientClipping) {
         reduceNumber();
-        addKernels(gradientClipping(optimizerPrecision_, elements), TaskRole::ClipGradients);
+        addOptimizerKernels(gradientClipping(optimizerPrecision_, elements), TaskRole::ClipGradients);
     }
+}
 
+void StepWriter::allocateOptimizerState(std::span<const OptimizerTarget> targets) {
+    if (input_.step != StepKind::First) return;
+    for (const OptimizerTarget& target : targets) {
+        const Bytes bytes = stateBytes(target);
+        if (bytes == 0) continue;
+        const BufferId state = addBuffer({bytes, MemoryCategory::OptimizerState, target.flat ? BufferRole::OptimizerShard : BufferRole::OptimizerState, DType::Fp32,
+                                          false, true, target.layer, target.index});
+        writer_.use(state, UseKind::Allocate);
+    }
+}
+
+void StepWriter::optimizerStep(std::span<const OptimizerTarget> targets, std::optional<std::uint32_t> normAxis) {
+    const TrainingConfig& training = input_.training;
+    finishGradients(targets, normAxis);
+    const std::vector<std::int64_t> elements = elementsOf(targets);
     const std::size_t firstTask = writer_.program().tasks.size();
-    addKernels(ringside::optimizerStep(training.optimizer, optimizerPrecision_, elements), TaskRole::OptimizerKernel);
+    addOptimizerKernels(ringside::optimizerStep(training.optimizer, optimizerPrecision_, elements), TaskRole::OptimizerKernel);
     if (writer_.program().tasks.size() == firstTask) return;
     const Bytes transient = foreachTransientBytes(training.optimizer, optimizerPrecision_, elements);
     // Uses belong to the last kernel: the whole step reads gradients and writes parameters.
-    if (input_.step == StepKind::First)
-        for (const OptimizerTarget& target : targets) {
-            const Bytes bytes = stateBytes(target);
-            if (bytes == 0) continue;
-            const BufferId state = addBuffer({bytes, MemoryCategory::OptimizerState, target.flat ? BufferRole::OptimizerShard : BufferRole::OptimizerState, DType::Fp32,
-                                              false, true, target.layer, target.index});
-            writer_.use(state, UseKind::Allocate);
-        }
+    allocateOptimizerState(targets);
     if (transient > 0) {
         const BufferId workspace = addBuffer({transient, MemoryCategory::Workspace, BufferRole::Workspace, DType::Fp32, false, false, -1, 0});
         writer_.use(workspace, UseKind::Allocate);

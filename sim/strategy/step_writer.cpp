@@ -25,14 +25,16 @@ int writtenMicroSteps(const StrategyInput& input, const DeviceMesh& mesh) {
 
 }  // namespace
 
-Result<Schedule> writeStep(const StrategyInput& input, std::string_view strategy, const std::function<Result<void>(StepWriter&)>& write, bool declare) {
+Result<Schedule> writeStep(const StrategyInput& input, std::string_view strategy, const std::function<Result<void>(StepWriter&)>& write, bool declare,
+                           const std::function<void(std::vector<ProgramPart>&)>& cut) {
     Schedule schedule;
     schedule.strategy = strategy;
     schedule.world = input.cluster.deviceCount();
     schedule.hostWorks.push_back({});
     TRY(const DeviceMesh mesh, meshOf(input.parallel, schedule.world));
     const MeshAxes axes = addMeshAxes(schedule, mesh, input.parallel);
-    TRY(const std::vector<ProgramPart> parts, programParts(input, mesh));
+    TRY(std::vector<ProgramPart> parts, programParts(input, mesh));
+    if (cut) cut(parts);
     schedule.workload = parts.front().workload;
     if (mesh.pp > 1 && pipelineKindOf(input.parallel) == PipelineKind::Interleaved && input.training.gradAccum % mesh.pp != 0)
         return badInput("training.grad_accum", fmt::format("an interleaved pipeline of {} stages needs a multiple of {} micro-batches, found {}", mesh.pp, mesh.pp, input.training.gradAccum));
@@ -102,6 +104,7 @@ BufferId StepWriter::addBuffer(const Buffer& buffer) {
 
 TaskId StepWriter::addTask(Task task) {
     task.microStep = microStep_;
+    task.periodic = periodic_;
     const TaskId id = writer_.add(task);
     if (task.stream == kComputeStream) {
         lastCompute_ = id;
@@ -557,6 +560,18 @@ TaskId StepWriter::collective(StreamId stream, Phase phase, TaskRole role, Colle
     task.work = writer_.intern(schedule_.collectives, CollectiveWork{op, dtype, elements, axis, sender});
     task.layer = layer;
     task.part = part;
+    return addTask(task);
+}
+
+TaskId StepWriter::message(TaskKind kind, StreamId stream, std::uint32_t key, Bytes bytes, std::int32_t layer) {
+    Task task;
+    task.kind = kind;
+    task.phase = Phase::GradientSync;
+    task.role = kind == TaskKind::Push ? TaskRole::Push : TaskRole::Pull;
+    task.stream = stream;
+    task.work = writer_.intern(schedule_.messages, MessageWork{bytes, key});
+    task.layer = layer;
+    task.part = static_cast<std::uint16_t>(key);
     return addTask(task);
 }
 

@@ -101,6 +101,12 @@ public:
     void optimizerStep();
     /// The same over shards. `normAxis`: the gradient norm is summed over this axis before clipping.
     void optimizerStep(std::span<const OptimizerTarget> targets, std::optional<std::uint32_t> normAxis = {});
+    /// What precedes the optimizer's kernels in optimizerStep: loss scaling and clipping.
+    void finishGradients(std::span<const OptimizerTarget> targets, std::optional<std::uint32_t> normAxis = {});
+    /// In step 1, the optimizer's state comes into being with the task written last.
+    void allocateOptimizerState(std::span<const OptimizerTarget> targets);
+    /// Every parameter of this part, with its gradient.
+    std::vector<OptimizerTarget> wholeParameters() const;
     /// Declares the optimizer's persistent state (master copies too) of the targets; REQUIRES: StateOptions::optimizer was false.
     void declareOptimizerState(std::span<const OptimizerTarget> targets, bool onHost = false);
     /// zero_grad(set_to_none=True), and the host reading the loss (if the training loop does).
@@ -118,6 +124,8 @@ public:
     TaskId kernel(StreamId stream, Phase phase, TaskRole role, const KernelWork& work, std::int32_t layer = -1, std::uint16_t part = 0);
     TaskId collective(StreamId stream, Phase phase, TaskRole role, CollectiveOp op, DType dtype, std::int64_t elements, std::uint32_t axis,
                       std::int32_t layer = -1, std::uint16_t part = 0, std::int32_t sender = -1);
+    /// A push or pull (kind) of `bytes` of the servers' key.
+    TaskId message(TaskKind kind, StreamId stream, std::uint32_t key, Bytes bytes, std::int32_t layer = -1);
     TaskId copy(StreamId stream, Phase phase, TaskRole role, const CopyWork& work, std::uint16_t part = 0);
     /// Frees the gradient's own buffer now (with the task written last) and lets `target` hold the gradient from here on.
     void moveGradient(std::uint32_t p, BufferId target);
@@ -135,13 +143,15 @@ public:
     TaskId lastCompute() const { return lastCompute_; }
     /// Whether the compute stream has a task yet.
     bool hasCompute() const { return hasCompute_; }
+    /// Tasks written from here on are carried out in every Schedule::period-th step only.
+    void setPeriodic(bool periodic) { periodic_ = periodic; }
     void setMicroStep(int microStep) { microStep_ = static_cast<std::uint16_t>(microStep); }
 
 private:
     friend class PipelineDriver;
 
     Bytes stateBytes(const OptimizerTarget& target) const;  ///< of the optimizer, the master copy apart
-    std::vector<OptimizerTarget> wholeParameters() const;
+    void addOptimizerKernels(const std::vector<KernelWork>& kernels, TaskRole role);
     void loadNextBatch();
     void forwardLayer(std::size_t layer, bool save, Phase phase, StepHooks* hooks);
     void runForwardOps(std::size_t layer, int firstOp, int lastOp, bool save, Phase phase, bool release, StepHooks* hooks);
@@ -194,13 +204,14 @@ private:
     TaskId inputGradientTask_ = kNoTask;              // the one that completed the latest op's input gradient
     StreamId loader_ = 0;
     std::array<StreamId, 3> meshStreams_{};           // per MeshAxis
-    bool hasCompute_ = false;
+    bool hasCompute_ = false, periodic_ = false;
     std::uint16_t microStep_ = 0;
 };
 
 /// The whole schedule: mesh, parts, a program for each of them, written by `write`. `state` is declared before it is called
-/// unless `write` wants to do that itself (`declare` false).
+/// unless `write` wants to do that itself (`declare` false). `cut` may change the parts before they are written: for ranks
+/// that run programs of their own.
 Result<Schedule> writeStep(const StrategyInput& input, std::string_view strategy, const std::function<Result<void>(StepWriter&)>& write,
-                           bool declare = true);
+                           bool declare = true, const std::function<void(std::vector<ProgramPart>&)>& cut = {});
 
 }  // namespace ringside

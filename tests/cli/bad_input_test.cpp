@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(UnknownName, Refused, testing::Values(
     Case{"Model", "predict --model gtp2-xl --device a100-80gb-sxm", {"--model", "unknown model 'gtp2-xl'", "did you mean 'gpt2-xl'?", "catalog models"}},
     Case{"ModelLikeNoOther", "predict --model zzzzzzzzzzzz --device a100-80gb-sxm", {"unknown model", "catalog models"}},
     Case{"Device", "predict --model gpt2 --device a100-80gb-sxn", {"--device", "did you mean 'a100-80gb-sxm'?"}},
-    Case{"Strategy", kEight + "--strategy dpd", {"--strategy", "did you mean 'ddp'?"}},
+    Case{"Strategy", kEight + "--strategy ddq", {"--strategy", "did you mean 'ddp'?"}},
     Case{"Precision", kGpt2 + "--precision bf61", {"--precision", "did you mean 'bf16'?"}},
     Case{"Optimizer", kGpt2 + "--optimizer adamx", {"--optimizer", "did you mean 'adam'?"}},
     Case{"Recompute", kGpt2 + "--recompute som", {"--recompute", "none, selective, full"}},

@@ -28,7 +28,8 @@ TEST(ResultSchema, FitsRealAnswers) {
     const WorkDir dir;
     for (const char* line : {"--model gpt2 --device a100-80gb-sxm", "--model gpt2-xl --device a100-80gb-sxm --devices 16 --set profile.launch_us=4",
                              "--model resnet-50 --device v100-sxm --devices 8 --strategy naive", "--model llama-3-8b --device h100-sxm --devices 8 --strategy picotron",
-                             "--model bert-large --cluster mixed-a100-h100 --first-step"}) {
+                             "--model bert-large --cluster mixed-a100-h100 --first-step",
+                             "--model mlp --device a100-80gb-sxm --devices 4 --strategy local-sgd", "--model mlp --device a100-80gb-sxm --devices 4 --strategy async-ps"}) {
         const json result = json::parse(dir.ringside(std::string("predict --json ") + line).out);
         EXPECT_THAT(schemaFaults(schema, result), IsEmpty()) << line;
         EXPECT_THAT(schemaFaults(scenarioSchema, result["scenario"]), IsEmpty()) << line;

@@ -114,6 +114,32 @@ TEST(Golden, AMegatronStepOfAPerceptronOnTwoA100) {
                        "'megatron','overlap_grad_reduce':true,'overlap_param_gather':true,'bucket_elements':5e6");
 }
 
+/// The same of every strategy that a perceptron on two devices shows in a page.
+TEST(Golden, StepsOfAPerceptronOnTwoA100) {
+    const std::pair<const char*, const char*> rows[] = {
+        {"dp", "'dp'"},
+        {"ps_device0", "'ps-device0'"},
+        {"ps_host", "'ps-host'"},
+        {"ps_sharded", "'ps-sharded'"},
+        {"ps_servers", "'ps-servers'"},
+        {"async_ps", "'async-ps'"},
+        {"ssp", "{'name':'ssp','staleness':1}"},
+        {"local_sgd", "'local-sgd'"},
+        {"diloco", "'diloco'"},
+        {"easgd", "'easgd'"},
+        {"easgd_async", "{'name':'easgd','async_averaging':true}"},
+        {"ddp_powersgd", "{'name':'ddp','bucket_mb':4,'comm_hook':'powersgd'}"},
+        {"ddp_join", "{'name':'ddp','bucket_mb':4,'join':true,'exhausted_ranks':1}"},
+        {"ddp_async_gradients", "{'name':'ddp','bucket_mb':4,'async_gradients':true}"},
+    };
+    for (const auto& [file, strategy] : rows) {
+        const Prediction p = predictionOf(fmt::format("{{'model':'mlp','device':'a100-80gb-sxm','devices':2,'training':{{'micro_batch':256,'optimizer':'sgd'}},'strategy':{}}}", strategy));
+        std::string title = fmt::format("mlp, {}, 2 × A100 80 GB SXM, SGD, micro-batch 256: mean step {:.2f} µs", strategy, p.stepSeconds * 1e6);
+        std::erase(title, '\'');
+        compareWithGolden(fmt::format("{}_mlp_2xa100.txt", file), timelineText(title, p));
+    }
+}
+
 TEST(Golden, PredictionsOfTheCatalogue) {
     struct Row {
         const char *model, *hardware, *strategy, *training;

@@ -121,15 +121,29 @@ inline Json randomDocument() {
     training["read_loss_each_step"] = *rc::gen::arbitrary<bool>();
     if (several) {
         Json& strategy = document["strategy"];
-        const std::string name = *oneOf({"ddp", "ddp", "naive", "picotron", "zero1", "zero2", "zero3", "zero3", "zero-redundancy-optimizer", "megatron", "fsdp1", "fsdp1", "fsdp2", "fsdp2", "hsdp"});
+        const bool oneNode = !mixed && document["devices"] <= 8;
+        std::string name = *oneOf({"ddp", "ddp", "naive", "picotron", "zero1", "zero2", "zero3", "zero3", "zero-redundancy-optimizer", "megatron", "fsdp1", "fsdp1", "fsdp2", "fsdp2", "hsdp",
+                                   "dp", "ps-device0", "ps-host", "ps-sharded", "ps-servers", "async-ps", "ssp", "local-sgd", "diloco", "easgd"});
+        if (name == "dp" && !oneNode) name = "ddp";
         strategy["name"] = name;
         if (isFsdp(name)) randomFsdpKnobs(strategy, document);
+        const bool server = name.substr(0, 3) == "ps-" || name == "async-ps" || name == "ssp";
+        if (server) flip(strategy, {"push_pull_overlap"});
+        if ((name == "ps-servers" || name == "async-ps" || name == "ssp") && *rc::gen::arbitrary<bool>()) strategy["servers"] = *rc::gen::element(1, 2, 7);
+        if (name == "ssp") strategy["staleness"] = *rc::gen::element(0, 1, 5);
+        if (name == "local-sgd" || name == "diloco" || name == "easgd") strategy["period"] = *rc::gen::element(1, 2, 10);
+        if (name == "easgd") flip(strategy, {"async_averaging"});
         const bool hasReducer = name == "ddp" || name == "zero-redundancy-optimizer";
         if ((hasReducer || name == "picotron") && *rc::gen::arbitrary<bool>()) strategy["bucket_mb"] = *rc::gen::element(0.1, 1.0, 25.0);
         if (hasReducer || name == "naive") flip(strategy, {"no_sync"});
         if (hasReducer) {
             flip(strategy, {"gradient_as_bucket_view", "find_unused_parameters", "static_graph", "broadcast_buffers"});
-            strategy["comm_hook"] = *oneOf({"none", "none", "fp16", "bf16"});
+            strategy["comm_hook"] = *oneOf({"none", "none", "fp16", "bf16", "powersgd"});
+        }
+        if (name == "ddp") {
+            flip(strategy, {"join"});
+            if (strategy["join"]) strategy["exhausted_ranks"] = *rc::gen::element(0, 1);
+            else strategy["async_gradients"] = *rc::gen::inRange(0, 4) == 0;
         }
         if (name == "zero-redundancy-optimizer") flip(strategy, {"parameters_as_bucket_view"});
         if (name == "zero1" || name == "zero2" || name == "zero3") randomZero(strategy, name.back() - '0', ranks);

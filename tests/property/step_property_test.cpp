@@ -68,11 +68,12 @@ TEST_F(StepLaws, TheCriticalPathIsAsLongAsTheStepAndNotLongerThanEverythingInARo
         RC_ASSERT(cursor == p.timeline.stepTime);
         for (std::size_t c = 0; c < p.schedule->classes.size(); ++c) {
             const NodePrices& node = p.prices.nodes[p.schedule->classes[c].nodeGroup];
-            const std::vector<Task>& tasks = p.schedule->programs[p.schedule->classes[c].program].tasks;
+            const RankProgram& program = p.schedule->programs[p.schedule->classes[c].program];
+            const std::vector<Task>& tasks = program.tasks;
             for (std::size_t t = 0; t < tasks.size(); ++t) {
                 const TaskTimes& times = p.timeline.classes[c][t];
                 if (tasks[t].kind != TaskKind::HostSync) serial += times.end - times.start;
-                if (tasks[t].stream != kHostStream) serial += tasks[t].kind == TaskKind::Collective ? node.collectiveLaunch : node.launch;
+                if (tasks[t].stream != kHostStream) serial += std::max(node.collectiveLaunch, node.launch) * program.interpreterThreads;
             }
         }
         RC_ASSERT(p.timeline.stepTime <= serial);
@@ -131,6 +132,11 @@ TEST_F(StepLaws, MoreOfAResourceNeverMakesTheStepLongerApartFromInterference) {
         const Scenario scenario = randomScenario();
         const Schedule schedule = scheduleOf(scenario);
         const PricingOptions more = moreOfSomething(scenario.pricing);
+        if (schedule.servers.count > 0) {
+            // Messages that get ready at another time come to the servers in another order: a queue may then be a little longer.
+            RC_ASSERT(playedWith(scenario, schedule, more).meanStepSeconds() <= 1.05 * playedWith(scenario, schedule, scenario.pricing).meanStepSeconds());
+            return;
+        }
         const Time before = playedWith(scenario, schedule, scenario.pricing).stepTime, after = playedWith(scenario, schedule, more).stepTime;
         const Time beforeAlone = stepWithoutInterference(scenario, schedule, scenario.pricing), afterAlone = stepWithoutInterference(scenario, schedule, more);
         RC_LOG() << "network ×" << more.networkScale << ", compute ×" << more.computeScale << ", memory ×" << more.memoryScale << ", host ×" << more.hostScale << ": "
@@ -219,7 +225,13 @@ TEST_F(StepLaws, TheBreakdownSumsToTheStep) {
     ASSERT_TRUE(rc::check("breakdown == step", [] {
         const Prediction p = predictionOf(randomScenario());
         const Breakdown& b = p.breakdown;
-        RC_ASSERT(b.compute + b.optimizer + b.communicationExposed + b.host + b.idle == p.timeline.stepTime);
+        const Time sum = b.compute + b.optimizer + b.communicationExposed + b.host + b.idle;
+        if (p.round) {  // of both kinds of step, weighted; each part is rounded to a picosecond
+            const double period = static_cast<double>(p.round->period);
+            RC_ASSERT(std::abs(sum.seconds() - (p.round->averagingSeconds + (period - 1) * p.round->localSeconds) / period) < 2e-11);
+        } else {
+            RC_ASSERT(sum == p.timeline.stepTime);
+        }
         if (p.schedule->world == 1) RC_ASSERT(b.communication() == Time());
         if (p.schedule->strategy == "naive") RC_ASSERT(b.communicationHidden == Time());
     }));
@@ -230,7 +242,9 @@ TEST_F(StepLaws, ThroughputTimesStepIsTheGlobalBatch) {
         const Scenario scenario = randomScenario();
         const Prediction p = predictionOf(scenario);
         const double batch = p.samplesPerSecond * p.stepSeconds;
-        RC_ASSERT(std::abs(batch - static_cast<double>(scenario.globalBatch())) < 1e-9 * batch);
+        const double ranks = static_cast<double>(scenario.cluster.deviceCount());  // exhausted ones bring no samples
+        const double expected = static_cast<double>(scenario.globalBatch()) * (ranks - static_cast<double>(scenario.parallel.exhaustedRanks)) / ranks;
+        RC_ASSERT(std::abs(batch - expected) < 1e-9 * batch);
         RC_ASSERT(p.p10Seconds <= p.stepSeconds);
         RC_ASSERT(p.stepSeconds <= p.p90Seconds);
         RC_ASSERT(p.mfu > 0);
@@ -261,7 +275,11 @@ TEST_F(StepLaws, TheTraceHoldsEveryTaskOnceAtItsTime) {
 TEST_F(StepLaws, EveryRankSendsTheGradientsOncePerReduction) {
     ASSERT_TRUE(rc::check("wire bytes", [] {
         Json document = randomDocument();
+        // Of the strategies that all-reduce every gradient as it is.
         RC_PRE(document.contains("strategy"));
+        const Json& strategy = document["strategy"];
+        RC_PRE(strategy["name"] == "ddp" || strategy["name"] == "naive" || strategy["name"] == "picotron");
+        RC_PRE(strategy.value("comm_hook", "none") != "powersgd" && !strategy.value("async_gradients", false));
         RC_LOG() << document.dump() << std::endl;
         const Scenario scenario = scenarioOfJson(document);
         // ZeRO and Megatron cut and pad gradients in ways of their own: their unit tests have the formulas.

@@ -181,8 +181,10 @@ private:
             event();
             put("{{\"ph\": \"M\", \"name\": \"{}\", \"pid\": {}, \"tid\": 0, \"ts\": 0.000, \"args\": {{{}}}}}", what, rank, args);
         };
-        metadata("process_name", fmt::format("\"name\": \"rank {}\"", rank));
-        metadata("process_labels", fmt::format("\"labels\": \"GPU {}\"", rank));
+        // What stands behind the last rank are servers.
+        const bool isRank = rank < trace_.worldSize;
+        metadata("process_name", isRank ? fmt::format("\"name\": \"rank {}\"", rank) : fmt::format("\"name\": \"server {}\"", rank - trace_.worldSize));
+        if (isRank) metadata("process_labels", fmt::format("\"labels\": \"GPU {}\"", rank));
         metadata("process_sort_index", fmt::format("\"sort_index\": {}", rank));
         threadRow(rank, {stepTid_[rank], "steps", -1});
     }

@@ -99,7 +99,7 @@ TEST(Strategies, AreFoundByNameAndTheErrorNamesTheNearest) {
         EXPECT_EQ((*strategyByName(strategy->name()))->name(), strategy->name());
         EXPECT_FALSE(strategy->summary().empty());
     }
-    EXPECT_THAT(strategyByName("dpp").error().toString(), HasSubstr("did you mean 'ddp'"));
+    EXPECT_THAT(strategyByName("ddpp").error().toString(), HasSubstr("did you mean 'ddp'"));
 }
 
 TEST(Strategies, HaveNoCollectiveOnOneDevice) {

@@ -36,6 +36,8 @@ TEST(BusBandwidthFactor, IsThatOfNcclTests) {
     EXPECT_DOUBLE_EQ(busBandwidthFactor(ReduceScatter, 8), 0.875);
     EXPECT_DOUBLE_EQ(busBandwidthFactor(AllToAll, 4), 0.75);
     EXPECT_DOUBLE_EQ(busBandwidthFactor(SendRecv, 2), 1);
+    EXPECT_DOUBLE_EQ(busBandwidthFactor(Gather, 4), 0.75);
+    EXPECT_DOUBLE_EQ(busBandwidthFactor(Scatter, 4), 0.75);
     EXPECT_DOUBLE_EQ(busBandwidthFactor(AllReduce, 1), 0);
 }
 

@@ -251,6 +251,12 @@ TEST(NcclPointToPoint, SendReceivePaysOneChunkOfPipelineFill) {
 }
 
 // Across 4 nodes of 8 with 8 NICs of 25 GB/s (24 behind PCIe): 24/32 of the buffer leaves at 24 GB/s.
+TEST(NcclPointToPoint, TheRootOfAGatherCarriesWhatEachRankOfAnAllToAllDoes) {
+    // (n − 1)/n of the buffer goes through the root's port, in or out.
+    for (const auto op : {Gather, Scatter})
+        for (const Bytes bytes : {kMiB, kGiB}) EXPECT_DOUBLE_EQ(us(oneNode(a100(), 8), op, bytes), us(oneNode(a100(), 8), AllToAll, bytes));
+}
+
 TEST(NcclPointToPoint, AllToAllAcrossNodesIsBoundByTheNics) {
     const auto cost = model(clusterOf(a100(), 4, 8, 8, 200), wholeNodes(4, 8)).cost(AllToAll, kGiB);
     EXPECT_NEAR(cost.transferSeconds, 1.0737 * 0.75 / 24, 0.0002);

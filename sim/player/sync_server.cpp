@@ -1,0 +1,112 @@
+#include "sim/player/sync_server.h"
+
+#include <algorithm>
+
+namespace ringside {
+namespace {
+
+/// A port that nobody uses still needs a rate.
+double rateOf(const ServerPort& port) { return port.bytesPerS > 0 ? port.bytesPerS : 1; }
+
+/// Saturates: an absurd cost stays an absurd time.
+Time timesOver(Time time, std::int64_t n) {
+    return n > 1 && time.picoseconds() > Time::max().picoseconds() / n ? Time::max() : time * n;
+}
+
+}  // namespace
+
+SyncServer::SyncServer(const ParameterServers& servers, const ServerPrices& prices, std::int64_t workers)
+    : prices_(prices), count_(static_cast<double>(servers.count)), workers_(workers), keys_(servers.keys.size()) {
+    for (int direction = 0; direction < 2; ++direction) {
+        ports_.emplace_back(rateOf(prices.local));
+        ports_.emplace_back(rateOf(prices.remote));
+    }
+}
+
+void SyncServer::send(Time now, const Message& message) {
+    const auto index = static_cast<std::uint32_t>(messages_.size());
+    messages_.push_back(message);
+    if (message.isPush) return startFlow(now, index);
+    if (pulls_.size() <= message.rankClass) pulls_.resize(message.rankClass + 1, std::vector<std::int64_t>(keys_.size()));
+    Key& key = keys_[message.work.key];
+    if (key.version > pulls_[message.rankClass][message.work.key]++) startFlow(now, index);
+    else key.waiting.push_back(index);
+}
+
+void SyncServer::startFlow(Time now, std::uint32_t index) {
+    const Message& message = messages_[index];
+    if (message.work.bytes == 0) return schedule(now, Event::Kind::Arrived, index);  // the server's own device
+    const ServerPort& prices = prices_.portOf(message.rank);
+    const double cap = prices.flowBytesPerS[prices.flowBytesPerS.size() == 1 ? 0 : message.nodeGroup] / message.linkSlowdown;
+    SharedPort& port = portOf(message);
+    port.start(now, port.groupOf(cap), static_cast<double>(message.work.bytes) / count_, message.multiplicity, index);
+    notePortUse(now);
+}
+
+Time SyncServer::nextEvent() const {
+    Time next = events_.empty() ? Time::max() : events_.top().time;
+    for (const SharedPort& port : ports_) next = std::min(next, port.nextEnd());
+    return next;
+}
+
+void SyncServer::advance(Time now, std::vector<Done>& done) {
+    for (SharedPort& port : ports_)
+        while (port.nextEnd() == now) {
+            ended_.clear();
+            port.finish(now, ended_);
+            for (const SharedPort::Tag index : ended_) schedule(now + prices_.portOf(messages_[index].rank).latency, Event::Kind::Arrived, static_cast<std::uint32_t>(index));
+        }
+    while (!events_.empty() && events_.top().time == now) {
+        const Event event = events_.top();
+        events_.pop();
+        if (event.kind == Event::Kind::Arrived) arrived(now, event.index, done);
+        else applied(now, event.index);
+    }
+    notePortUse(now);
+}
+
+void SyncServer::arrived(Time now, std::uint32_t index, std::vector<Done>& done) {
+    const Message message = messages_[index];
+    done.push_back({message.rankClass, message.task});
+    if (!message.isPush) return;
+    const std::uint32_t k = message.work.key;
+    Key& key = keys_[k];
+    work(ServerSlice::Kind::Sum, k, std::max(now, processorFree_), timesOver(prices_.sum[k], message.multiplicity));
+    key.arrived += message.multiplicity;
+    if (key.arrived < workers_) return;
+    key.arrived = 0;
+    work(ServerSlice::Kind::Apply, k, processorFree_, prices_.apply[k]);
+    schedule(processorFree_, Event::Kind::Applied, k);
+}
+
+void SyncServer::applied(Time now, std::uint32_t k) {
+    Key& key = keys_[k];
+    ++key.version;
+    for (const std::uint32_t pull : key.waiting) startFlow(now, pull);
+    key.waiting.clear();
+}
+
+void SyncServer::work(ServerSlice::Kind kind, std::uint32_t key, Time begin, Time duration) {
+    processorFree_ = std::min(begin + duration, Time::max());
+    if (!activity_.empty()) {
+        ServerSlice& last = activity_.back();
+        if (last.kind == kind && last.key == key && last.end == begin) {
+            last.end = processorFree_;
+            return;
+        }
+    }
+    activity_.push_back({kind, key, begin, processorFree_});
+}
+
+void SyncServer::notePortUse(Time now) {
+    const auto note = [&](ServerSlice::Kind kind, Time& since, std::int64_t active) {
+        if (active > 0 && since == Time::max()) since = now;
+        if (active > 0 || since == Time::max()) return;
+        activity_.push_back({kind, 0, since, now});
+        since = Time::max();
+    };
+    note(ServerSlice::Kind::Receive, receivingSince_, ports_[0].active() + ports_[1].active());
+    note(ServerSlice::Kind::Send, sendingSince_, ports_[2].active() + ports_[3].active());
+}
+
+}  // namespace ringside

@@ -1,0 +1,92 @@
+// SyncServer: a parameter server while a step is played: messages into and out of its ports, the sums of what has come in,
+// and the updates. It has no clock: the player tells it the time and asks when it wants to be told again.
+//
+// A push is done when it has arrived. The server adds it to the sum of its key, one push after another; when all workers'
+// pushes of the key are in, it applies the sum; then pulls of the key are answered.
+#pragma once
+
+#include <cstdint>
+#include <queue>
+#include <vector>
+
+#include "sim/player/server_prices.h"
+#include "sim/resource/shared_port.h"
+#include "sim/schedule/schedule.h"
+
+namespace ringside {
+
+/// What a server did when.
+struct ServerSlice {
+    enum class Kind : std::uint8_t { Receive, Sum, Apply, Send } kind = Kind::Apply;
+    std::uint32_t key = 0;  ///< of Sum and Apply
+    Time begin, end;
+};
+
+class SyncServer {
+public:
+    /// A message of all ranks of a class at once.
+    struct Message {
+        std::uint32_t rankClass = 0;
+        TaskId task = 0;
+        std::int64_t multiplicity = 1;  ///< ranks of the class
+        std::int64_t rank = 0;          ///< one of them
+        std::size_t nodeGroup = 0;
+        double linkSlowdown = 1;
+        MessageWork work;
+        bool isPush = true;
+    };
+    struct Done {
+        std::uint32_t rankClass = 0;
+        TaskId task = 0;
+    };
+
+    SyncServer(const ParameterServers& servers, const ServerPrices& prices, std::int64_t workers);
+
+    /// The class has come to this push or pull. REQUIRES: now is not before the last call.
+    void send(Time now, const Message& message);
+    /// When something happens next; Time::max() if nothing is under way.
+    Time nextEvent() const;
+    /// Lets happen what happens at nextEvent(), and appends the messages that are done. REQUIRES: now == nextEvent().
+    void advance(Time now, std::vector<Done>& done);
+
+    /// Receive and Send: the times in which a port is in use; Sum and Apply one after another.
+    std::vector<ServerSlice> takeActivity() { return std::move(activity_); }
+
+private:
+    struct Key {
+        std::int64_t arrived = 0;             // pushes added to the sum under way
+        std::int64_t version = 0;             // sums applied
+        std::vector<std::uint32_t> waiting;   // pulls, by message
+    };
+    struct Event {
+        Time time;
+        std::uint64_t order;
+        enum class Kind : std::uint8_t { Arrived, Applied } kind;
+        std::uint32_t index;                  // message or key
+        bool operator>(const Event& other) const { return time != other.time ? time > other.time : order > other.order; }
+    };
+
+    SharedPort& portOf(const Message& message) { return ports_[(message.isPush ? 0U : 2U) + (message.rank < prices_.localRanks ? 0U : 1U)]; }
+    void startFlow(Time now, std::uint32_t message);
+    void arrived(Time now, std::uint32_t message, std::vector<Done>& done);
+    void applied(Time now, std::uint32_t key);
+    void work(ServerSlice::Kind kind, std::uint32_t key, Time begin, Time duration);
+    void notePortUse(Time now);
+    void schedule(Time time, Event::Kind kind, std::uint32_t index) { events_.push({time, order_++, kind, index}); }
+
+    const ServerPrices& prices_;
+    double count_;
+    std::int64_t workers_;
+    std::vector<SharedPort> ports_;           // in local, in remote, out local, out remote
+    std::vector<Key> keys_;
+    std::vector<std::vector<std::int64_t>> pulls_;  // per class and key: pulls so far
+    std::vector<Message> messages_;
+    std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+    std::vector<SharedPort::Tag> ended_;
+    std::vector<ServerSlice> activity_;
+    Time processorFree_;
+    Time receivingSince_ = Time::max(), sendingSince_ = Time::max();
+    std::uint64_t order_ = 0;
+};
+
+}  // namespace ringside
