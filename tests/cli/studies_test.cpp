@@ -96,7 +96,7 @@ TEST(Studies, RefuseWhatTheyCannotUnderstand) {
          {Refusal{kScale, {"--devices", "is missing"}, 2}, Refusal{kScale + "--devices 1,two", {"--devices", "'two' is not a device count"}, 3},
           Refusal{kScale + "--devices 1,,2", {"--devices", "'' is not a device count"}, 3},
           Refusal{kScale + "--devices 1 --baseline 0", {"--baseline"}, 3}, Refusal{kScale + "--devices 1 --mode big", {"--mode"}, 2},
-          Refusal{kScale + "--devices 1,2 --strategies dpd", {"--strategies", "did you mean 'ddp'?"}, 3},
+          Refusal{kScale + "--devices 1,2 --strategies ddpp", {"--strategies", "did you mean 'ddp'?"}, 3},
           Refusal{kScale + "--devices 12", {"do not fill nodes of 8"}, 3},
           Refusal{"scale --model gtp2 --device a100-80gb-sxm --devices 1", {"--model", "did you mean 'gpt2'?"}, 3},
           Refusal{"compare", {"nothing to compare"}, 2}, Refusal{"compare none.json", {"--set-b"}, 2},

@@ -297,7 +297,7 @@ TEST(Plan, RefusesQuestionsThatHaveNoAnswer) {
     query.base["strategy"] = {{"bucket_nb", 3}};
     EXPECT_THAT(refusal(query), HasSubstr("bucket_nb"));
     query = smallQuery();
-    query.strategies = {"dpp"};
+    query.strategies = {"ddpp"};
     EXPECT_THAT(refusal(query), HasSubstr("did you mean 'ddp'"));
     query = queryOf({{"model", "resnet-50"}}, {"v100-sxm"}, {{8}, 0});
     query.tokens = 1e9;

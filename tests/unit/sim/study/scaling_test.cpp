@@ -199,7 +199,7 @@ TEST(Study, RefusesWhatItCannotUnderstand) {
     EXPECT_THAT(refused(requestOf(kGpt2, ScalingMode::Weak, {})), HasSubstr("--devices"));
     EXPECT_THAT(refused(requestOf(kGpt2, ScalingMode::Weak, {0, 2})), HasSubstr("0 is not a device count"));
     auto unknown = requestOf(kGpt2, ScalingMode::Weak, {1});
-    unknown.strategies = {"dpd"};
+    unknown.strategies = {"ddpp"};
     EXPECT_THAT(refused(unknown), HasSubstr("did you mean 'ddp'?"));
     EXPECT_THAT(refused(requestOf("{'model': 'gtp2', 'device': 'a100-80gb-sxm'}", ScalingMode::Weak, {1})), HasSubstr("did you mean 'gpt2'?"));
 }
