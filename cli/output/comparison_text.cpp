@@ -5,16 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "cli/output/wrap.h"
 #include "model/base/units.h"
 
 namespace ringside {
 namespace {
 
-constexpr std::size_t kColumns = 110, kMostKeys = 12, kMostItems = 8;
+constexpr std::size_t kMostKeys = 12, kMostItems = 8;
 
-std::size_t columnsOf(const std::string& text) {  // UTF-8: continuation bytes take no column
-    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
 std::string left(const std::string& text, std::size_t width) {
     return text + std::string(columnsOf(text) < width ? width - columnsOf(text) : 0, ' ');
 }
@@ -23,26 +21,6 @@ std::string right(const std::string& text, std::size_t width) {
 }
 
 std::string shortened(std::string text, std::size_t width) { return columnsOf(text) <= width ? text : text.substr(0, width - 1) + "…"; }
-
-std::string wrapped(const std::string& words) {
-    std::string text;
-    std::size_t width = 0, begin = 0;
-    while (begin < words.size()) {
-        const std::size_t end = std::min(words.find(' ', begin), words.size());
-        const std::string word = words.substr(begin, end - begin);
-        if (width > 0 && width + 1 + columnsOf(word) > kColumns) {
-            text += "\n";
-            width = 0;
-        } else if (width > 0) {
-            text += " ";
-            ++width;
-        }
-        text += word;
-        width += columnsOf(word);
-        begin = end + 1;
-    }
-    return text;
-}
 
 enum class Unit { Seconds, Bytes, Rate, Share };
 

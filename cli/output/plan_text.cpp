@@ -7,10 +7,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/output/wrap.h"
+
 namespace ringside {
 namespace {
 
-constexpr std::size_t kColumns = 110;
 constexpr std::size_t kMostLosers = 16;
 
 std::string money(double usd) { return usd >= 100 ? "$" + formatCount(std::llround(usd)) : fmt::format("${:.3g}", usd); }
@@ -108,30 +109,6 @@ std::vector<Loser> losers(const Plan& plan) {
         else same->strategies.push_back(loser.strategies.front());
     }
     return merged;
-}
-
-std::size_t columnsOf(const std::string& text) {  // UTF-8: continuation bytes take no column
-    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
-/// Words broken into lines of at most kColumns, the later ones indented.
-std::string wrapped(const std::string& words, std::size_t indent) {
-    std::string text;
-    std::size_t width = indent, begin = 0;
-    while (begin < words.size()) {
-        const std::size_t end = std::min(words.find(' ', begin), words.size());
-        if (width + 1 + (end - begin) > kColumns) {
-            text.append("\n").append(indent, ' ');
-            width = indent;
-        } else if (!text.empty()) {
-            text += " ";
-            ++width;
-        }
-        text += words.substr(begin, end - begin);
-        width += end - begin;
-        begin = end + 1;
-    }
-    return text;
 }
 
 std::string labelOf(const Loser& loser) {

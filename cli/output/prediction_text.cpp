@@ -9,10 +9,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/output/wrap.h"
+
 namespace ringside {
 namespace {
 
-constexpr std::size_t kColumns = 110;  // no line of an answer is longer
 
 class Style {
 public:
@@ -39,26 +40,6 @@ std::string bar(double share, int width) {
 }
 
 std::string plural(std::int64_t n, const std::string& word) { return fmt::format("{} {}{}", formatCount(n), word, n == 1 ? "" : "s"); }
-
-/// Words broken into lines of at most kColumns, the later ones indented.
-std::string wrapped(const std::string& words, std::size_t indent) {
-    std::string text;
-    std::size_t width = indent, begin = 0;
-    while (begin < words.size()) {
-        const std::size_t end = std::min(words.find(' ', begin), words.size());
-        if (width + 1 + (end - begin) > kColumns && width > indent) {
-            text.append("\n").append(indent, ' ');
-            width = indent;
-        } else if (!text.empty()) {
-            text += " ";
-            ++width;
-        }
-        text += words.substr(begin, end - begin);
-        width += end - begin;
-        begin = end + 1;
-    }
-    return text;
-}
 
 /// " (tp 8, pp 4)", or nothing.
 std::string meshText(const DeviceMesh& mesh) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/base/random.h"
 #include "model/base/units.h"
 
 namespace ringside {
@@ -34,24 +35,17 @@ struct Perturbation {
     bool operator==(const Perturbation&) const = default;
 };
 
-/// SplitMix64: every input bit moves every output bit.
-inline std::uint64_t mixBits(std::uint64_t x) {
-    x += 0x9e3779b97f4a7c15ULL;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-    return x ^ (x >> 31);
-}
-
 /// The draws of one rank in one sampled step.
 class RankDraws {
 public:
     RankDraws() = default;
     RankDraws(const Perturbation& perturbation, std::uint64_t sample, std::int64_t rank, std::uint32_t tasks)
-        : key_(mixBits(mixBits(perturbation.seed + sample * 0x632be59bd9b4e019ULL) ^ static_cast<std::uint64_t>(rank))), jitter_(perturbation.jitter) {
-        const auto uniform = [&](std::uint64_t what) { return static_cast<double>(mixBits(key_ ^ (what << 40)) >> 11) * 0x1.0p-53; };
-        if (tasks > 0 && uniform(1) < perturbation.pauseProbability) {
-            pausedTask_ = static_cast<std::uint32_t>(uniform(2) * tasks);
-            const double ms = perturbation.pauseMs * std::pow(1 - uniform(3), -1 / perturbation.pauseTail);
+        : random_(perturbation.seed ^ (sample << 32), static_cast<std::uint64_t>(rank)), jitter_(perturbation.jitter) {
+        // Kernels take the counters from 0 up; these are beyond any of them.
+        constexpr std::uint64_t kWhether = std::uint64_t{1} << 40, kWhere = kWhether + 1, kHowLong = kWhether + 2;
+        if (tasks > 0 && random_.uniform(kWhether) <= perturbation.pauseProbability) {
+            pausedTask_ = std::min(tasks - 1, static_cast<std::uint32_t>(random_.uniform(kWhere) * tasks));
+            const double ms = perturbation.pauseMs * std::pow(random_.uniform(kHowLong), -1 / perturbation.pauseTail);
             pause_ = Time::fromMicroseconds(std::min(ms, 3.6e6) * 1e3);
         }
     }
@@ -60,7 +54,7 @@ public:
     /// centred and scaled to variance 1: near enough to normal, and the same bits everywhere.
     double factor(std::uint32_t task) const {
         if (jitter_ == 0) return 1;
-        const std::uint64_t bits = mixBits(key_ + task);
+        const std::uint64_t bits = random_.bits(task);
         const auto part = [&](int i) { return static_cast<double>((bits >> (16 * i)) & 0xffff); };
         const double z = (part(0) + part(1) + part(2) + part(3) - 2 * 65535.0) * (1.7320508075688772 / 65535.0);
         return std::max(0.2, 1 + jitter_ * z);
@@ -71,7 +65,7 @@ public:
     void pauseTaken() { pausedTask_ = 0xffffffffU; }
 
 private:
-    std::uint64_t key_ = 0;
+    CounterRandom random_{0};
     double jitter_ = 0;
     std::uint32_t pausedTask_ = 0xffffffffU;
     Time pause_;
