@@ -378,7 +378,7 @@ Result<Prediction> predict(const Scenario& scenario, const PredictOptions& optio
             }
     for (const PlayedStep& step : steps)
         addBreakdown(prediction.breakdown, wholeBreakdown(played, step.timeline, activityOf(played, prediction.prices, step.timeline, last)), step.weight);
-    prediction.bytesSentPerRank = (bytesSentPerRank(played, played.classes[last]) + played.period - 1) / played.period;
+    prediction.bytesSentPerRank = meanBytesSentPerRank(played, played.classes[last]);
 
     PathShares shares;
     for (const PlayedStep& step : steps) {

@@ -208,7 +208,7 @@ void addPlan(CommandLine& line) {
     command.repeated("--hardware", flags->hardware, "devices, node kinds or clusters, separated by commas", "NAMES", "Search");
     command.option("--devices", flags->devices, "device counts to try: 8,16,32", "LIST", "Search");
     command.option("--max-devices", flags->maxDevices, "try doubling counts up to this (default: 1024, or the cluster)", "N", "Search");
-    command.option("--strategies", flags->strategies, "strategies to try (default: all that train the same thing)", "NAMES", "Search");
+    command.option("--strategies", flags->strategies, "strategies to try (default: single, ddp, zero1-3, megatron, fsdp1, fsdp2, hsdp)", "NAMES", "Search");
     command.option("--micro-batch", flags->microBatch, "only this micro-batch (default: powers of two while they fit)", "N", "Search");
     command.option("--recompute", flags->recompute, "only this recompute: none, selective or full (default: whichever fits)", "WORD", "Search");
     command.option("--devices-per-node", flags->devicesPerNode, "devices in each node (default: the node kind's)", "N", "Search");

@@ -162,6 +162,7 @@ GroupShape groupShape(const Cluster& cluster, const RankSet& ranks) {
     CHECK(ranks.first >= 0 && ranks.stride >= 1 && ranks.count >= 1);
     GroupShape shape{.ranks = ranks.count, .nodes = 0, .ranksPerNode = 0, .groupsSharingNics = 1, .nodeKind = 0};
     std::vector<std::size_t> kinds;
+    std::vector<std::int64_t> most;  // ranks in one node, per entry of kinds
     std::int64_t done = 0, groupStart = 0;  // terms placed so far; first rank of the node group
     for (std::size_t g = 0; g < cluster.nodes.size() && done < ranks.count; ++g) {
         const NodeGroup& group = cluster.nodes[g];
@@ -171,7 +172,7 @@ GroupShape groupShape(const Cluster& cluster, const RankSet& ranks) {
             const std::int64_t count = std::min(ranks.count - done, (groupEnd - 1 - first) / ranks.stride + 1);
             const Part part = partOf(first - groupStart, ranks.stride, count, group.kind.devices);
             shape.nodes += part.nodes;
-            shape.ranksPerNode = std::max(shape.ranksPerNode, part.ranksPerNode);
+            most.push_back(part.ranksPerNode);
             kinds.push_back(g);
             done += count;
         }
@@ -183,7 +184,9 @@ GroupShape groupShape(const Cluster& cluster, const RankSet& ranks) {
         if (shape.nodes > 1 && networkRate(x) != networkRate(y)) return networkRate(x) < networkRate(y);
         return intraNodeRate(x) < intraNodeRate(y);
     };
-    shape.nodeKind = *std::min_element(kinds.begin(), kinds.end(), slower);
+    const auto slowest = std::min_element(kinds.begin(), kinds.end(), slower);
+    shape.nodeKind = *slowest;
+    shape.ranksPerNode = most[static_cast<std::size_t>(slowest - kinds.begin())];
     return shape;
 }
 

@@ -121,7 +121,7 @@ bool sharesRank(const RankSet& a, const RankSet& b);
 struct GroupShape {
     std::int64_t ranks = 1;
     std::int64_t nodes = 1;
-    std::int64_t ranksPerNode = 1;         ///< the largest of any node
+    std::int64_t ranksPerNode = 1;         ///< the most in a node of the slowest kind
     std::int64_t groupsSharingNics = 1;    ///< groups of the same axis that use a node's NICs at once (1: alone)
     std::size_t nodeKind = 0;              ///< index into Cluster::nodes of the slowest kind in the group
 

@@ -302,6 +302,7 @@ private:
         out.iterationSeconds = (now_ - measuredFrom_).seconds() * static_cast<double>(workers_) / static_cast<double>(completed_ - measuredAtStart_);
         out.fastestSeconds = out.slowestSeconds = out.iterationSeconds;
         bool first = true;
+        double rate = 0;  // iterations per second of all workers together
         for (const Team& team : teams_) {
             // A worker that has not ended twice since is as slow as the time it was watched for.
             const double seconds = team.measured > 0 ? (team.readyToBegin - team.measuredFrom).seconds() / static_cast<double>(team.measured)
@@ -309,7 +310,10 @@ private:
             out.fastestSeconds = first ? seconds : std::min(out.fastestSeconds, seconds);
             out.slowestSeconds = first ? seconds : std::max(out.slowestSeconds, seconds);
             first = false;
+            if (seconds > 0) rate += static_cast<double>(team.workers) / seconds;
         }
+        // From end to end of each worker's own iterations: a window of the clock would cut some of them.
+        if (rate > 0) out.iterationSeconds = static_cast<double>(workers_) / rate;
         out.meanStaleness = stalenessCount_ > 0 ? stalenessSum_ / static_cast<double>(stalenessCount_) : 0;
         out.maxStaleness = mostStale_;
         out.steady = steady_ || (options_.perturbation && options_.perturbation->isRandom());

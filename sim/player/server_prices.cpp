@@ -11,7 +11,12 @@
 namespace ringside {
 namespace {
 
-double nodeBytesPerS(const Nics& nics) { return static_cast<double>(nics.count) * nics.gbitPerS / 8 * 1e9; }
+/// One NIC, as a device sees it: through its PCIe port.
+double nicBytesPerS(const NodeKind& kind) {
+    const double nic = kind.nics.gbitPerS / 8 * 1e9;
+    return kind.device.pcieNcclGbPerS ? std::min(nic, *kind.device.pcieNcclGbPerS * 1e9) : nic;
+}
+double nodeBytesPerS(const NodeKind& kind) { return static_cast<double>(kind.nics.count) * nicBytesPerS(kind); }
 
 /// Of a server on device 0: what comes in over the links to its neighbours, from the node's own graph.
 Result<void> priceNeighbours(ServerPort& port, const NodeKind& kind) {
@@ -49,7 +54,7 @@ Result<void> priceUplinks(ServerPort& port, const NodeKind& kind, const Profile&
 }
 
 Result<void> requireNics(const NodeKind& kind) {
-    if (nodeBytesPerS(kind.nics) > 0) return {};
+    if (nodeBytesPerS(kind) > 0) return {};
     return badInput("cluster", fmt::format("parameter servers are reached over the network, but node kind '{}' has no NICs; choose a network (--network), or a strategy whose "
                                            "server is in the node (ps-device0, ps-host)",
                                            kind.name));
@@ -71,12 +76,12 @@ Result<ServerPrices> priceServers(const Schedule& schedule, const Cluster& clust
     if (prices.localRanks < schedule.world) {
         // Workers of a node share its NICs, and talk to all servers at once.
         TRY_VOID(requireNics(home));
-        const double device0 = home.nics.gbitPerS / 8 * 1e9 * static_cast<double>(std::max<std::int64_t>(1, home.nics.count / home.devices));
-        prices.remote.bytesPerS = servers.placement == ServerPlacement::Device ? device0 : nodeBytesPerS(home.nics);
+        const double device0 = nicBytesPerS(home);
+        prices.remote.bytesPerS = servers.placement == ServerPlacement::Device ? device0 : nodeBytesPerS(home);
         prices.remote.latency = Time::fromMicroseconds((home.nics.latencyUs + cluster.network.switchLatencyUs) * profile.collectiveLatency.value);
         for (const NodeGroup& group : cluster.nodes) {
             TRY_VOID(requireNics(group.kind));
-            prices.remote.flowBytesPerS.push_back(nodeBytesPerS(group.kind.nics) / static_cast<double>(group.kind.devices) / count);
+            prices.remote.flowBytesPerS.push_back(nodeBytesPerS(group.kind) / static_cast<double>(group.kind.devices) / count);
         }
     }
     const double network = profile.collectiveBandwidth.value * scales.network;

@@ -172,9 +172,17 @@ std::vector<TaskId> previousOnCommunicator(const Schedule& schedule, const RankP
     return previous;
 }
 
-Bytes bytesSentPerRank(const Schedule& schedule, const RankClass& rankClass) {
-    Bytes sum = 0;
+namespace {
+
+/// What is sent in every step, and what only in the one that ends a round.
+struct SentBytes {
+    Bytes every = 0, periodic = 0;
+};
+
+SentBytes sentBytes(const Schedule& schedule, const RankClass& rankClass) {
+    SentBytes sent;
     for (const Task& task : schedule.programs[rankClass.program].tasks) {
+        Bytes& sum = task.periodic ? sent.periodic : sent.every;
         if (task.kind == TaskKind::Push) sum += schedule.messages[task.work].bytes * schedule.timesOf(task);
         if (task.kind != TaskKind::Collective) continue;
         const CollectiveWork& work = schedule.collectives[task.work];
@@ -182,7 +190,19 @@ Bytes bytesSentPerRank(const Schedule& schedule, const RankClass& rankClass) {
         if (work.sender >= 0 && axis.positionOf(rankClass.ranks.first) != work.sender) continue;  // it only receives
         sum += bytesSentPerRank(work.op, work.bytes(), axis.size) * schedule.timesOf(task);
     }
-    return sum;
+    return sent;
+}
+
+}  // namespace
+
+Bytes bytesSentPerRank(const Schedule& schedule, const RankClass& rankClass) {
+    const SentBytes sent = sentBytes(schedule, rankClass);
+    return sent.every + sent.periodic;
+}
+
+Bytes meanBytesSentPerRank(const Schedule& schedule, const RankClass& rankClass) {
+    const SentBytes sent = sentBytes(schedule, rankClass);
+    return sent.every + (sent.periodic + schedule.period - 1) / schedule.period;
 }
 
 }  // namespace ringside

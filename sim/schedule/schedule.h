@@ -132,5 +132,7 @@ std::vector<TaskId> previousOnCommunicator(const Schedule& schedule, const RankP
 /// Bytes that a rank of `rankClass` sends in the step (a periodic one, where there are such), by the ring's count; what it
 /// pushes to servers included.
 Bytes bytesSentPerRank(const Schedule& schedule, const RankClass& rankClass);
+/// The mean over a round of steps; the same where every step is alike.
+Bytes meanBytesSentPerRank(const Schedule& schedule, const RankClass& rankClass);
 
 }  // namespace ringside

@@ -24,6 +24,7 @@ public:
 
     Result<Schedule> write(const StrategyInput& input) const override {
         TRY_VOID(checkJoin(input));
+        TRY_VOID(checkReducer(input));
         const auto cut = [&](std::vector<ProgramPart>& parts) {
             if (input.parallel.exhaustedRanks > 0) giveOwnPrograms(parts, firstExhausted(input));
         };

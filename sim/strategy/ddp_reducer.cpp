@@ -185,6 +185,13 @@ void DdpReducer::launch(StepWriter& step, std::size_t b) {
     }
 }
 
+Result<void> checkReducer(const StrategyInput& input) {
+    const ParallelConfig& parallel = input.parallel;
+    if (parallel.pp > 1 && parallel.pipelineSchedule == "interleaved" && !parallel.noSync && input.training.gradAccum > 1)
+        return badInput("strategy.no_sync", "an interleaved pipeline mixes the backwards of its chunks, so buckets cannot be reduced in every micro-step; leave no_sync on, or use 1f1b");
+    return {};
+}
+
 std::vector<Knob> ddpReducerKnobs() {
     return {{"bucket_mb", "25, the first 1", "bucket size in MiB; giving it also makes the first bucket that size"},
             {"gradient_as_bucket_view", "false", "gradients are views of their bucket: no copy back, one gradient's memory saved"},

@@ -58,6 +58,10 @@ private:
     bool waitForAll_;
 };
 
+/// Fails where the reducer cannot follow: an interleaved pipeline runs backwards of one chunk before those of another, so that
+/// reducing in every micro-step has no order of buckets.
+Result<void> checkReducer(const StrategyInput& input);
+
 /// The knobs of the reducer, as strategies that stand on it list them.
 std::vector<Knob> ddpReducerKnobs();
 

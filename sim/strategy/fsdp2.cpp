@@ -72,10 +72,10 @@ public:
         for (Knob& knob : std::vector<Knob>{{"reshard_after_forward", "true, the root false", "false keeps units gathered until backward; a number reshards over so many ranks"},
                                             {"forward_prefetch", "0", "units gathered explicitly ahead of the current one's forward"},
                                             {"wrap", "block", "what becomes a unit: each block, modules by size, the layers of wrap_layers, or none (one unit)"},
-                                            {"wrap_layers", "", "names of layers, each a unit of its own"},
+                                            {"wrap_layers", "none", "names of layers, each a unit of its own"},
                                             {"min_wrap_elements", "1e8", "wrap by size: elements from which a module becomes a unit"},
-                                            {"param_dtype", "", "parameters are gathered and computed with in this type, and kept in fp32; default: by the precision"},
-                                            {"reduce_dtype", "", "gradients are reduced in this type; default: the type of the gathered parameters"},
+                                            {"param_dtype", "by the precision", "parameters are gathered and computed with in this type, and kept in fp32"},
+                                            {"reduce_dtype", "that of the gathered parameters", "gradients are reduced in this type"},
                                             {"cpu_offload", "false", "shards, their gradients and the optimizer live on the host"},
                                             {"no_sync", "true", "with gradient accumulation, reduce only in the last micro-step; whole gradients are kept until then"}})
             own.push_back(std::move(knob));

@@ -95,13 +95,18 @@ public:
         return "Picotron's bucketed data parallelism: fp32 main gradients, buckets in registration order, reduced in any order.";
     }
     std::vector<Knob> knobs() const override {
-        return withMesh({{"bucket_mb", "25", "bucket size in MiB of fp32 gradients; a bucket never exceeds it"}});
+        std::vector<Knob> knobs = withMesh({{"bucket_mb", "25", "bucket size in MiB of fp32 gradients; a bucket never exceeds it"}});
+        for (Knob& knob : knobs) {  // its own way to cut tensors, and a ring that is not balanced
+            if (knob.key == "tensor_style") knob.defaultValue = "picotron";
+            if (knob.key == "context_balanced") knob.defaultValue = "false";
+        }
+        return knobs;
     }
 
     Result<Schedule> write(const StrategyInput& input) const override {
         if (input.parallel.ep > 1) return badInput("strategy.ep", "Picotron has no expert parallelism; use ddp or megatron");
         return writeStep(input, name(), [&](StepWriter& step) -> Result<void> {
-            if (step.syncRanks() == 1) {  // train.py wraps the model only if there is more than one rank
+            if (step.mesh().dp == 1) {  // train.py wraps the model only if dp > 1: with cp alone gradients are not averaged
                 LossEachMicroStep hooks;
                 step.runPasses(hooks);
             } else {

@@ -14,7 +14,7 @@ namespace ringside {
 
 TrainingConfig zeroTraining(const TrainingConfig& training) {
     TrainingConfig own = training;
-    if (sizeOf(own.precision.parameter) == 4) own.precision.masterWeights = true;
+    own.precision.masterWeights = true;  // its optimizers update a flat fp32 copy, whatever the model's type
     return own;
 }
 

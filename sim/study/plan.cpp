@@ -88,7 +88,7 @@ private:
         if (wanted.empty() && one) wanted.push_back(given->is_string() ? given->get<std::string>() : textOrEmpty((*given)["name"]));
         if (wanted.empty()) {
             for (auto& strategy : strategies())
-                if (trainsTheSame(strategy->name())) strategies_.push_back(std::move(strategy));
+                if (isPlannedByDefault(strategy->name())) strategies_.push_back(std::move(strategy));
         }
         for (const std::string& name : wanted) {
             auto found = strategyByName(name);
@@ -289,6 +289,9 @@ private:
         return out;
     }
 
+    /// "12 %", or "4.2 times" where a percentage is no longer read.
+    static std::string more(double ratio) { return ratio < 2 ? fmt::format("{:.3g} %", 100 * (ratio - 1)) : fmt::format("{:.3g} times", ratio); }
+
     std::string whyDominated(const Candidate& c) const {
         // The front member to name: same devices if there is one, else the fastest that beats it.
         const Candidate* by = nullptr;
@@ -298,12 +301,11 @@ private:
             if (better == point) return fmt::format("as good as {}, which comes first", labelOf(other));
             if (!dominates(better, point)) continue;
             if (other.hardware == c.hardware && other.devices == c.devices)
-                return fmt::format("{:.2g} % slower than {} on the same devices ({} a step)", 100 * (c.secondsPerSample / other.secondsPerSample - 1), other.strategy, formatSeconds(c.stepSeconds));
+                return fmt::format("{} slower than {} on the same devices ({} a step)", more(c.secondsPerSample / other.secondsPerSample), other.strategy, formatSeconds(c.stepSeconds));
             if (by == nullptr) by = &other;
         }
         if (by == nullptr) return "dominated";
-        const double slower = 100 * (c.secondsPerSample / by->secondsPerSample - 1), dearer = 100 * (c.usdPerSample / by->usdPerSample - 1);
-        return fmt::format("dominated by {}: {:.3g} % slower and {:.3g} % dearer", labelOf(*by), slower, dearer);
+        return fmt::format("dominated by {}: {} slower and {} dearer", labelOf(*by), more(c.secondsPerSample / by->secondsPerSample), more(c.usdPerSample / by->usdPerSample));
     }
 
     void addWarnings() {

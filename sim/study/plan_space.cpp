@@ -1,6 +1,7 @@
 #include "sim/study/plan_space.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -135,10 +136,9 @@ Result<void> layHardware(Json& document, const HardwareOption& option, std::int6
     return {};
 }
 
-bool trainsTheSame(std::string_view strategy) {
-    for (const char* word : {"async", "local", "diloco", "hogwild", "ssp", "stale", "gossip", "easgd", "elastic"})
-        if (strategy.find(word) != std::string_view::npos) return false;
-    return true;
+bool isPlannedByDefault(std::string_view strategy) {
+    static constexpr std::array kProduction{"single", "ddp", "zero1", "zero2", "zero3", "megatron", "fsdp1", "fsdp2", "hsdp"};
+    return std::find(kProduction.begin(), kProduction.end(), strategy) != kProduction.end();
 }
 
 std::vector<Json> knobSettings(const Strategy& strategy, const Json& fixed, std::int64_t devices, std::int64_t devicesPerNode) {

@@ -41,9 +41,9 @@ std::vector<std::int64_t> doublingCounts(std::int64_t devicesPerNode, std::int64
 /// Puts `count` devices of the option into a scenario document. Error: a cluster of mixed nodes that should be cut.
 Result<void> layHardware(Json& document, const HardwareOption& option, std::int64_t count);
 
-/// False for strategies that do not compute what one device with the whole batch would (asynchronous or local updates): their
-/// steps are not comparable, so a plan takes them only when they are named.
-bool trainsTheSame(std::string_view strategy);
+/// Those that production runs use, all of which train the same: a plan considers them unless others are named. Parameter servers
+/// on machines of their own, stale and local updates change the bill or the training.
+bool isPlannedByDefault(std::string_view strategy);
 
 /// Every combination of planning choices for the knobs that the strategy has, as objects of scenario keys. Knobs in `fixed`
 /// (the scenario's own "strategy") stay as they are given. The first is the most usual one.

@@ -10,6 +10,7 @@
 namespace ringside {
 namespace {
 
+constexpr double kLeastGoodput = 1e-3;  // below it a run never ends
 constexpr PredictOptions kBare = {false, false, false};
 
 std::string recomputeWords(Recompute recompute) { return recompute == Recompute::None ? "no recompute" : fmt::format("{} recompute", nameOf(recompute)); }
@@ -46,6 +47,8 @@ std::string deviceKinds(const Cluster& cluster) {
 Result<void> addEconomics(Candidate& c, const PlanQuery& query, const Cluster& cluster, Bytes stateBytes, std::int64_t globalBatch, std::optional<double> samples) {
     TRY(const CheckpointCost checkpoint, checkpointCost(stateBytes, cluster, query.checkpoint));
     c.goodput = bestGoodput(c.devices, checkpoint, query.failures);
+    if (c.goodput.goodput < kLeastGoodput)
+        return badInput("--mtbf-hours", fmt::format("failures of {} devices come so often that next to nothing is kept between them; no progress is possible", formatCount(c.devices)));
     const double batch = static_cast<double>(globalBatch);
     TRY(c.usdPerHour, clusterUsdPerHour(cluster, query.prices, query.commitment));
     c.usdPerStep = usdFor(c.usdPerHour, c.stepSeconds);

@@ -201,6 +201,17 @@ Result<ScalingStudy> studyScaling(const ScalingRequest& request, const Catalogs&
                           [&](std::size_t i) { outcomes[i] = outcomeOf(lines[cells[i].line], cells[i].devices, request, catalogs); });
     });
 
+    // Unless a baseline was asked for, the fewest devices that every line could be predicted on are it.
+    if (!request.baseline) {
+        for (const std::int64_t devices : counts) {
+            const bool everywhere = std::none_of(cells.begin(), cells.end(), [&](const Cell& cell) {
+                return cell.devices == devices && lines[cell.line].unusable.empty() && !std::holds_alternative<ScalingPoint>(outcomes[static_cast<std::size_t>(&cell - cells.data())]);
+            });
+            if (!everywhere) continue;
+            study.baseline = devices;
+            break;
+        }
+    }
     for (std::size_t l = 0; l < lines.size(); ++l) {
         std::optional<ScalingPoint> base;
         for (std::size_t i = 0; i < cells.size(); ++i)

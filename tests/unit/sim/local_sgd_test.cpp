@@ -81,6 +81,7 @@ TEST(PostLocalSgd, AveragesGradientsWithinTheGroupInEveryStep) {
     EXPECT_EQ(inGroup, kMlpParameters);
     // Per step 2·3/4·4Ψ within the group; every fourth 2·15/16·4Ψ over all.
     EXPECT_NEAR(static_cast<double>(bytesSentPerRank(schedule, schedule.classes[0])), 6.0 * kMlpParameters + 7.5 * kMlpParameters, 1000);
+    EXPECT_NEAR(static_cast<double>(meanBytesSentPerRank(schedule, schedule.classes[0])), 6.0 * kMlpParameters + 7.5 / 4 * kMlpParameters, 1000);
     EXPECT_THAT(writeSchedule(scenarioOf(mlp("{'name':'local-sgd','local_group':3}", 16))).error().toString(), HasSubstr("groups of 3 do not divide 16 ranks"));
 }
 

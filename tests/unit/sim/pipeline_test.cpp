@@ -118,6 +118,12 @@ TEST(Pipeline, StagesThatCannotBeFilledAreRefused) {
     EXPECT_THAT(refusal("{'model': 'gpt2', 'device': 'h100-sxm', 'devices': 8, 'strategy': {'name': 'ddp', 'tp': 3}}"), HasSubstr("does not divide 8 devices"));
 }
 
+TEST(Pipeline, AnInterleavedOneCannotReduceInEveryMicroStep) {
+    const Result<Prediction> refused = predict(pipeline("'pp': 4, 'pipeline_schedule': 'interleaved', 'no_sync': false", 8, 8));
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().toString(), HasSubstr("buckets cannot be reduced in every micro-step"));
+}
+
 TEST(Pipeline, ATiedEmbeddingIsSummedBetweenFirstAndLastStage) {
     const Schedule schedule = scheduleOf("{'model': 'gpt2', 'device': 'h100-sxm', 'devices': 2, 'strategy': {'name': 'ddp', 'pp': 2}, 'training': {'grad_accum': 2}}");
     EXPECT_TRUE(validateSchedule(schedule));

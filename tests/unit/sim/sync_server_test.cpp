@@ -132,27 +132,28 @@ ServerPrices pricesOf(const std::string& text) {
 }
 
 TEST(ServerPrices, OfDevice0AreItsLinkAndItsNic) {
-    // DGX A100: NVLink at NCCL's 240 GB/s into device 0, whoever sends; eight 200 Gb/s NICs, one per device.
+    // DGX A100: NVLink at NCCL's 240 GB/s into device 0, whoever sends; eight 200 Gb/s NICs, one per device, each
+    // behind a PCIe 4 port that NCCL counts as 24 GB/s.
     const ServerPrices prices = pricesOf("{'model':'mlp','device':'a100-80gb-sxm','devices':16,'devices_per_node':8,'strategy':'ps-device0'}");
     EXPECT_EQ(prices.localRanks, 8);
     EXPECT_DOUBLE_EQ(prices.local.bytesPerS, 240e9);
     EXPECT_DOUBLE_EQ(prices.local.flowBytesPerS[0], 240e9);
-    EXPECT_DOUBLE_EQ(prices.remote.bytesPerS, 25e9);
-    EXPECT_DOUBLE_EQ(prices.remote.flowBytesPerS[0], 25e9);
+    EXPECT_DOUBLE_EQ(prices.remote.bytesPerS, 24e9);
+    EXPECT_DOUBLE_EQ(prices.remote.flowBytesPerS[0], 24e9);
 }
 
 TEST(ServerPrices, OfTheHostAreItsUplinksAndAllItsNics) {
     const ServerPrices prices = pricesOf("{'model':'mlp','device':'a100-80gb-sxm','devices':16,'devices_per_node':8,'strategy':'ps-host'}");
     EXPECT_DOUBLE_EQ(prices.local.bytesPerS, 4 * prices.local.flowBytesPerS[0]) << "four PCIe switches of two devices each";
-    EXPECT_DOUBLE_EQ(prices.remote.bytesPerS, 200e9);
+    EXPECT_DOUBLE_EQ(prices.remote.bytesPerS, 8 * 24e9);
 }
 
 TEST(ServerPrices, OfDedicatedNodesAreSharedOutOverThem) {
     const ServerPrices one = pricesOf("{'model':'mlp','device':'a100-80gb-sxm','devices':16,'devices_per_node':8,'strategy':{'name':'ps-servers','servers':1}}"),
                        four = pricesOf("{'model':'mlp','device':'a100-80gb-sxm','devices':16,'devices_per_node':8,'strategy':{'name':'ps-servers','servers':4}}");
     EXPECT_EQ(one.localRanks, 0);
-    EXPECT_DOUBLE_EQ(one.remote.bytesPerS, 200e9);
-    EXPECT_DOUBLE_EQ(four.remote.bytesPerS, 200e9) << "each of them";
+    EXPECT_DOUBLE_EQ(one.remote.bytesPerS, 8 * 24e9);
+    EXPECT_DOUBLE_EQ(four.remote.bytesPerS, 8 * 24e9) << "each of them";
     EXPECT_DOUBLE_EQ(four.remote.flowBytesPerS[0], one.remote.flowBytesPerS[0] / 4) << "a worker talks to all of them at once";
     EXPECT_NEAR(four.apply[0].seconds(), one.apply[0].seconds() / 4, 1e-11);
 }

@@ -55,6 +55,15 @@ TEST(GroupShape, PicksTheSlowestFabricWhereNetworksAreEqual) {
     EXPECT_EQ(groupShape(clusterOf({{node(8), 1}, {slow, 1}}), {0, 1, 16}).nodeKind, 1u);
 }
 
+TEST(GroupShape, OfNodesWithUnequalDevicesCountsThoseOfTheSlowestKind) {
+    NodeKind small = node(4);
+    small.nics.count = 1;
+    const GroupShape shape = groupShape(clusterOf({{node(8), 2}, {small, 3}}), {0, 1, 28});
+    EXPECT_EQ(shape.nodes, 5);
+    EXPECT_EQ(shape.nodeKind, 1u);
+    EXPECT_EQ(shape.ranksPerNode, 4) << "a node of that kind holds no more";
+}
+
 TEST(GroupShape, EqualsCountingEveryRank) {
     const bool ok = rc::check("arithmetic and enumeration agree", [] {
         Cluster cluster;
@@ -66,9 +75,10 @@ TEST(GroupShape, EqualsCountingEveryRank) {
         const std::int64_t count = *rc::gen::inRange<std::int64_t>(1, (devices - 1 - first) / stride + 2);
         std::map<std::int64_t, std::int64_t> perNode;
         for (std::int64_t i = 0; i < count; ++i) ++perNode[cluster.nodeOf(first + stride * i)];
-        std::int64_t most = 0;
-        for (const auto& [_, ranks] : perNode) most = std::max(most, ranks);
         const GroupShape shape = groupShape(cluster, {first, stride, count});
+        std::int64_t most = 0;  // in a node of the kind that sets the pace
+        for (std::int64_t i = 0; i < count; ++i)
+            if (cluster.groupOf(first + stride * i) == shape.nodeKind) most = std::max(most, perNode[cluster.nodeOf(first + stride * i)]);
         RC_ASSERT(shape.ranks == count);
         RC_ASSERT(shape.nodes == static_cast<std::int64_t>(perNode.size()));
         RC_ASSERT(shape.ranksPerNode == most);

@@ -100,8 +100,8 @@ TEST(PlanSpace, TensorParallelStaysInANodeAndAReplicaWithinTheDevices) {
 }
 
 TEST(PlanSpace, AsynchronousAndLocalUpdatesAreNotTheSameTraining) {
-    for (const char* name : {"ddp", "single", "naive", "fsdp", "zero3", "parameter_server"}) EXPECT_TRUE(trainsTheSame(name)) << name;
-    for (const char* name : {"async_sgd", "local_sgd", "diloco"}) EXPECT_FALSE(trainsTheSame(name)) << name;
+    for (const char* name : {"single", "ddp", "zero3", "fsdp2", "megatron"}) EXPECT_TRUE(isPlannedByDefault(name)) << name;
+    for (const char* name : {"async-ps", "ps-servers", "local-sgd", "diloco", "naive"}) EXPECT_FALSE(isPlannedByDefault(name)) << name;
 }
 
 TEST(PlanSpace, TheDefaultBatchGrowsWithTheModelAsGpt3s) {
