@@ -35,10 +35,10 @@ Bytes bytesSentPerRank(CollectiveOp op, Bytes bytes, std::int64_t ranks) {
         case CollectiveOp::AllGather:
         case CollectiveOp::ReduceScatter:
         case CollectiveOp::AllToAll:
-        case CollectiveOp::Scatter: return (ranks - 1) * chunk;
-        case CollectiveOp::Gather: return chunk;
         case CollectiveOp::Broadcast:
-        case CollectiveOp::Reduce:
+        case CollectiveOp::Reduce: return (ranks - 1) * chunk;
+        case CollectiveOp::Gather:
+        case CollectiveOp::Scatter: return (ranks - 1) * chunk / ranks;
         case CollectiveOp::SendRecv: return bytes;
     }
     return bytes;

@@ -30,8 +30,8 @@ struct CollectiveCost {
 double busBandwidthFactor(CollectiveOp op, std::int64_t ranks);
 /// Bytes that one rank sends for the op with the ring (the least any rank must send, for reductions without in-network
 /// help). `bytes` counts as nccl-tests does: the total buffer for all-gather and reduce-scatter. Chunks are
-/// ceil(bytes / ranks), as NCCL's remainder rule cuts them. For broadcast and reduce every rank but the last of the
-/// chain sends; the figure is that of a sending rank: a scatter's root, any but a gather's root. REQUIRES: bytes ≥ 0, ranks ≥ 1.
+/// ceil(bytes / ranks), as NCCL's remainder rule cuts them. Where ranks send
+/// differently (the last of a broadcast's chain sends nothing, a scatter's root everything), the figure is their mean. REQUIRES: bytes ≥ 0, ranks ≥ 1.
 Bytes bytesSentPerRank(CollectiveOp op, Bytes bytes, std::int64_t ranks);
 
 /// The cost of one group's collectives under either backend: what the simulator and the command line ask.

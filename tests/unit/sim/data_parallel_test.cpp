@@ -35,13 +35,13 @@ TEST(DataParallel, BroadcastsTheModelInEveryForwardAndReducesEveryGradient) {
 }
 
 TEST(DataParallel, SendsTheModelTheGradientsAndTheLogits) {
-    // Ψ·4 broadcast + Ψ·4 reduce (each rank of the chain hands on everything once), N·b·s·V logits of 2 B gathered: each rank sends its own
-    // b·s·V·2; device 0 scatters the gradient of all but its own.
+    // Mean over the ranks: Ψ·4 broadcast and Ψ·4 reduced along a chain that one rank ends, so 3/4 of each; b·s·V logits of 2 B come from three
+    // of four ranks, and their gradients go to three of four.
     const std::int64_t logits = 2LL * 1024 * 50257 * 2;
     const Schedule schedule = scheduleOf(gpt2(4));
-    EXPECT_EQ(bytesSentPerRank(CollectiveOp::Gather, 4 * logits, 4), logits);
-    EXPECT_EQ(bytesSentPerRank(CollectiveOp::Scatter, 4 * logits, 4), 3 * logits);
-    EXPECT_EQ(bytesSentPerRank(schedule, schedule.classes[0]), 2 * 4 * kGpt2Parameters + logits + 3 * logits);
+    EXPECT_EQ(bytesSentPerRank(CollectiveOp::Gather, 4 * logits, 4), 3 * logits / 4);
+    EXPECT_EQ(bytesSentPerRank(CollectiveOp::Scatter, 4 * logits, 4), 3 * logits / 4);
+    EXPECT_EQ(bytesSentPerRank(schedule, schedule.classes[0]), 2 * 3 * kGpt2Parameters + 2 * (3 * logits / 4));
 }
 
 TEST(DataParallel, ChunksAreBelowTenMebibytesUnlessOneTensorIsNot) {

@@ -35,10 +35,10 @@ TEST(GreedyPartition, NeverSplitsATensor) {
 }
 
 TEST(ZeroRedundancyOptimizer, AllReducesGradientsAndBroadcastsParameters) {
-    // 2Ψ·4 B of fp32 gradients and Ψ·2 B of bf16 parameters.
-    for (const int n : {2, 4, 8}) EXPECT_EQ(wireOf(mlp(n, kName + ",'bucket_mb':1000")), ringAllReduce(4 * kMlpParameters, n) + 2 * kMlpParameters) << n;
+    // (2Ψ·4 B of fp32 gradients and Ψ·2 B of bf16 parameters) · (N − 1)/N.
+    for (const int n : {2, 4, 8}) EXPECT_EQ(wireOf(mlp(n, kName + ",'bucket_mb':1000")), ringAllReduce(4 * kMlpParameters, n) + ringGather(2 * kMlpParameters, n)) << n;
     EXPECT_EQ(wireOf(mlp(4, kName, "'grad_accum':3")), wireOf(mlp(4, kName)));
-    EXPECT_EQ(wireOf(mlp(4, kName + ",'no_sync':false", "'grad_accum':3")) - 2 * kMlpParameters, 3 * (wireOf(mlp(4, kName)) - 2 * kMlpParameters));
+    EXPECT_EQ(wireOf(mlp(4, kName + ",'no_sync':false", "'grad_accum':3")) - ringGather(2 * kMlpParameters, 4), 3 * (wireOf(mlp(4, kName)) - ringGather(2 * kMlpParameters, 4)));
 }
 
 TEST(ZeroRedundancyOptimizer, BroadcastsEveryTensorOrOneBucketPerOwner) {

@@ -57,9 +57,9 @@ TEST(Zero, AccumulationCostsStageTwoAReductionPerMicroStepAndStageOneNothing) {
 }
 
 TEST(Zero, ReducingToOwnersSendsEachGradientOnce) {
-    // `reduce` sends the buffer once: Ψ + Ψ.
+    // `reduce` sends the buffer once along a chain: (Ψ + Ψ)·(N − 1)/N.
     const std::string owners = "'zero1','use_multi_rank_bucket_allreduce':false";
-    EXPECT_EQ(wireOf(mlp(4, owners)), 2 * kMlpParameters + ringGather(2 * kMlpParameters, 4) + kNorm4);
+    EXPECT_EQ(wireOf(mlp(4, owners)), 2 * ringGather(2 * kMlpParameters, 4) + kNorm4);
     // Stage 1 reduces in registration order, so that 4 ranks own one slice each of the one bucket.
     const auto reduces = collectivesOf(scheduleOf(mlp(4, owners)), TaskRole::BucketReduce);
     ASSERT_EQ(reduces.size(), 4U);
