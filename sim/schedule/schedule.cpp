@@ -74,6 +74,7 @@ std::string taskName(const Schedule& schedule, const Task& task) {
         case TaskRole::StepOverhead: return "training loop";
         case TaskRole::LoadBatch: return "load the next batch";
         case TaskRole::OpCollective: case TaskRole::RingExchange: {
+            if (task.kind == TaskKind::HostSync) return "wait for the ring";
             const LayerType& type = schedule.workload->typeOf(static_cast<std::size_t>(task.layer));
             return fmt::format("{} {}.{}: {}", nameOf(task.phase), layerName(schedule, task.layer), type.ops[static_cast<std::size_t>(task.op)].name,
                                nameOf(schedule.collectives[task.work].op));

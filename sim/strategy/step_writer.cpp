@@ -233,7 +233,9 @@ void StepWriter::writeForwardOp(std::size_t layer, int o, Phase phase, bool isVi
                 begin();
             }
             kernels(static_cast<std::size_t>(op.ring.forwardKernels[static_cast<std::size_t>(i)]));
-            if (exchange != kNoTask) waitOnCompute(exchange);
+            if (exchange == kNoTask) continue;
+            waitOnCompute(exchange);
+            endRingStep(exchange, phase);
         }
         if (lastCompute_ != writer_.last()) joinStreams(phase);
         wrote();
@@ -500,11 +502,17 @@ void StepWriter::writeRingBackward(std::size_t layer, int o, std::uint32_t first
             opTask(layer, o, k, firstKernel + static_cast<std::uint32_t>(k), Phase::Backward);
             begin();
         }
+        if (exchange != kNoTask) endRingStep(exchange, Phase::Backward);
     }
     if (gradients != kNoTask) waitOnCompute(gradients);
     if (ring.gradientExchanges >= ring.steps)
         waitOnCompute(opCollective(layer, o, ring.gradientExchange, Phase::Backward, TaskRole::RingExchange, static_cast<std::uint16_t>(2 * ring.steps), lastCompute_));
     joinStreams(Phase::Backward);
+}
+
+// Picotron synchronises the device at the end of every step of its ring; others let the streams wait.
+void StepWriter::endRingStep(TaskId exchange, Phase phase) {
+    if (input_.parallel.tensorStyle == "picotron") hostWait(phase, TaskRole::RingExchange, std::array{exchange, lastCompute_}, 0);
 }
 
 // What has been waited for but not used yet must not be forgotten: the next task on the compute stream waits.

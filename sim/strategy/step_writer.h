@@ -160,6 +160,7 @@ private:
     void writeRingBackward(std::size_t layer, int op, std::uint32_t firstKernel, const std::function<void()>& begin);
     TaskId opCollective(std::size_t layer, int op, const OpCollective& work, Phase phase, TaskRole role, std::uint16_t part, TaskId after);
     void joinStreams(Phase phase);
+    void endRingStep(TaskId exchange, Phase phase);
     void reducePartialGradients();
     void contributeGradient(std::size_t layer, int parameter);
     void opTask(std::size_t layer, int op, std::size_t kernel, std::uint32_t work, Phase phase);
