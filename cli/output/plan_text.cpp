@@ -195,11 +195,11 @@ std::string planText(const PlanQuery& query, const Plan& plan, bool color) {
     const auto bold = [&](const std::string& text) { return color ? fmt::format("\033[1m{}\033[0m", text) : text; };
     std::string text = goalWords(query, plan) + "\n\n";
     if (!plan.found()) {
-        const bool memory = std::any_of(plan.rejected.begin(), plan.rejected.end(), [](const Rejection& r) { return r.why == Rejection::Why::OutOfMemory; });
+        const bool memory = std::all_of(plan.rejected.begin(), plan.rejected.end(), [](const Rejection& r) { return r.why == Rejection::Why::OutOfMemory; });
         text += bold(plan.nearestMiss ? "Nothing tried meets the goal." : memory ? "Nothing tried fits in memory." : "Nothing tried can run.") + "\n";
         if (plan.nearestMiss)
             text += fmt::format("Nearest     {}: {}\n", bold(labelOf(*plan.nearestMiss)), priceWords(*plan.nearestMiss, plan));
-        else if (const Rejection* least = leastLacking(plan))
+        else if (const Rejection* least = memory ? leastLacking(plan) : nullptr)
             text += fmt::format("Nearest     {} × {} with {}: {} of memory lacking\n", formatCount(least->devices), least->hardware, least->strategy, formatBytes(least->lackingBytes));
     } else if (plan.pareto.size() == 1) {
         text += fmt::format("Best        {}: {}\n{}", bold(labelOf(plan.fastest())), priceWords(plan.fastest(), plan), checkLine(plan.fastest()));
