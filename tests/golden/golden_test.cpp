@@ -114,9 +114,16 @@ TEST(Golden, AMegatronStepOfAPerceptronOnTwoA100) {
                        "'megatron','overlap_grad_reduce':true,'overlap_param_gather':true,'bucket_elements':5e6");
 }
 
+TEST(Golden, AStepOfAPerceptronOnOneA100) {
+    const Prediction p = predictionOf("{'model':'mlp','device':'a100-80gb-sxm','training':{'micro_batch':256,'optimizer':'sgd'},'strategy':'single'}");
+    compareWithGolden("single_mlp_1xa100.txt", timelineText("mlp, single, 1 × A100 80 GB SXM, SGD, micro-batch 256", p));
+}
+
 /// The same of every strategy that a perceptron on two devices shows in a page.
 TEST(Golden, StepsOfAPerceptronOnTwoA100) {
     const std::pair<const char*, const char*> rows[] = {
+        {"naive", "'naive'"},
+        {"picotron", "{'name':'picotron','bucket_mb':4}"},
         {"dp", "'dp'"},
         {"ps_device0", "'ps-device0'"},
         {"ps_host", "'ps-host'"},
