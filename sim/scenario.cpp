@@ -46,13 +46,6 @@ const std::vector<std::string>& strategyKeys() {
     return keys;
 }
 
-/// Picotron cuts tensors in its own way and does not balance its ring.
-void applyStrategyDefaults(ParallelConfig& parallel) {
-    if (parallel.strategy != "picotron") return;
-    parallel.tensorStyle = "picotron";
-    parallel.contextBalanced = false;
-}
-
 /// {"a": {"b": 1}} → ("a.b", cursor of 1).
 void flatten(const JsonCursor& cursor, const std::string& prefix, std::vector<std::pair<std::string, JsonCursor>>& out) {
     for (const auto& entry : cursor.value().items()) {
@@ -204,8 +197,8 @@ private:
         if (!given) return {};
         if (given->value().is_string()) {
             parallel.strategy = given->value().get<std::string>();
-            TRY_VOID(located(strategyByName(parallel.strategy), *given));
-            applyStrategyDefaults(parallel);
+            TRY(const auto strategy, located(strategyByName(parallel.strategy), *given));
+            strategy->applyDefaults(parallel);
             return {};
         }
         TRY_VOID(given->keys(strategyKeys()));
@@ -221,7 +214,7 @@ private:
                                         knobs.empty() ? "" : fmt::format(" (it takes: {})", fmt::join(knobs, ", "))));
             parallel.given.insert(entry.key());
         }
-        applyStrategyDefaults(parallel);
+        strategy->applyDefaults(parallel);
         for (const std::string& key : parallel.given) TRY_VOID(readParallelKnob(parallel, key, *given->find(key)));
         return {};
     }

@@ -1,7 +1,5 @@
 #include "sim/strategy/bucket_plan.h"
 
-#include <cmath>
-
 #include "sim/strategy/buckets.h"
 
 namespace ringside {
@@ -10,10 +8,8 @@ std::vector<PlannedBucket> readyOrderBuckets(StepWriter& step, std::optional<dou
     const std::vector<std::uint32_t> order = step.readyOrder();
     std::vector<GradientSize> sizes;
     for (const std::uint32_t p : order) sizes.push_back({step.parameters()[p].elements, step.gradientDtype(), false});
-    std::vector<Bytes> limits = {kMiB, 25 * kMiB};
-    if (bucketMb) limits = {static_cast<Bytes>(std::llround(*bucketMb * static_cast<double>(kMiB)))};
     std::vector<PlannedBucket> buckets;
-    for (const GradientBucket& filled : fillDdpBuckets(sizes, limits)) {
+    for (const GradientBucket& filled : fillDdpBuckets(sizes, ddpBucketLimits(bucketMb))) {
         PlannedBucket& bucket = buckets.emplace_back();
         for (const std::uint32_t i : filled) {
             bucket.parameters.push_back(order[i]);

@@ -1,6 +1,7 @@
 #include "sim/strategy/buckets.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "model/base/check.h"
@@ -38,6 +39,11 @@ std::vector<GradientBucket> fillDdpBuckets(std::span<const GradientSize> gradien
         return *std::min_element(a.begin(), a.end()) < *std::min_element(b.begin(), b.end());
     });
     return closed;
+}
+
+std::vector<Bytes> ddpBucketLimits(std::optional<double> bucketMb) {
+    if (bucketMb) return {static_cast<Bytes>(std::llround(*bucketMb * static_cast<double>(kMiB)))};
+    return {1 * kMiB, 25 * kMiB};
 }
 
 std::vector<GradientBucket> fillPicotronBuckets(std::span<const GradientSize> gradients, Bytes limit) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,9 @@ using GradientBucket = std::vector<std::uint32_t>;
 /// closed AFTER the gradient that brings it to its limit, so buckets overshoot. `limits` applies bucket by bucket (per
 /// dtype and group), the last one to all that follow. The result is ordered by each bucket's smallest index.
 std::vector<GradientBucket> fillDdpBuckets(std::span<const GradientSize> gradients, std::span<const Bytes> limits);
+
+/// DDP's limits: the cap as given, for every bucket; where it was left out, 25 MiB and a first bucket of 1 MiB.
+std::vector<Bytes> ddpBucketLimits(std::optional<double> bucketMb);
 
 /// Picotron: a bucket is closed BEFORE the gradient that would exceed the limit; only a single gradient can exceed it.
 std::vector<GradientBucket> fillPicotronBuckets(std::span<const GradientSize> gradients, Bytes limit);

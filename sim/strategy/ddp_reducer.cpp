@@ -1,22 +1,18 @@
 #include "sim/strategy/ddp_reducer.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include "sim/strategy/buckets.h"
 
 namespace ringside {
 namespace {
 
-constexpr double kDefaultBucketMb = 25, kFirstBucketMb = 1;
-
 CommHook hookOf(const ParallelConfig& parallel) {
     if (parallel.commHook == "fp16") return CommHook::Fp16;
     if (parallel.commHook == "bf16") return CommHook::Bf16;
     return parallel.commHook == "powersgd" ? CommHook::PowerSgd : CommHook::None;
 }
-
-Bytes mebibytes(double mb) { return static_cast<Bytes>(std::llround(mb * static_cast<double>(kMiB))); }
 
 /// Module buffers (batch-norm statistics) travel from rank 0 at the start of each forward, coalesced per dtype.
 void broadcastBuffers(StepWriter& step) {
@@ -133,10 +129,8 @@ void DdpReducer::fillBuckets(StepWriter& step) {
         order = step.readyOrder();
     // The small first bucket exists only where the cap was left at its default. Step 1 has one bucket for everything,
     // unless unused parameters are searched for: those buckets are built at once and never rebuilt.
-    std::vector<Bytes> limits;
+    std::vector<Bytes> limits = ddpBucketLimits(input_.parallel.bucketMb);
     if (input_.step == StepKind::First && !registrationOrder) limits = {std::numeric_limits<Bytes>::max()};
-    else if (input_.parallel.bucketMb) limits = {mebibytes(*input_.parallel.bucketMb)};
-    else limits = {mebibytes(kFirstBucketMb), mebibytes(kDefaultBucketMb)};
 
     std::vector<GradientSize> sizes;
     for (const std::uint32_t p : order) sizes.push_back({step.parameters()[p].elements, step.gradientDtype(), false, step.parameters()[p].expert ? 1 : 0});

@@ -96,11 +96,17 @@ public:
     }
     std::vector<Knob> knobs() const override {
         std::vector<Knob> knobs = withMesh({{"bucket_mb", "25", "bucket size in MiB of fp32 gradients; a bucket never exceeds it"}});
-        for (Knob& knob : knobs) {  // its own way to cut tensors, and a ring that is not balanced
+        for (Knob& knob : knobs) {  // as applyDefaults has it
             if (knob.key == "tensor_style") knob.defaultValue = "picotron";
             if (knob.key == "context_balanced") knob.defaultValue = "false";
         }
         return knobs;
+    }
+
+    /// Its own way to cut tensors, and a ring that is not balanced.
+    void applyDefaults(ParallelConfig& parallel) const override {
+        parallel.tensorStyle = "picotron";
+        parallel.contextBalanced = false;
     }
 
     Result<Schedule> write(const StrategyInput& input) const override {

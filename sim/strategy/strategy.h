@@ -46,6 +46,8 @@ public:
     virtual std::string_view name() const = 0;     ///< "ddp"
     virtual std::string_view summary() const = 0;  ///< one sentence
     virtual std::vector<Knob> knobs() const = 0;
+    /// Sets the knobs whose default is another than ParallelConfig's, before those that were given are read.
+    virtual void applyDefaults(ParallelConfig&) const {}
     /// Fails (bad input) where the strategy cannot run this scenario, saying why.
     virtual Result<Schedule> write(const StrategyInput& input) const = 0;
 };

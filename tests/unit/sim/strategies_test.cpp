@@ -53,6 +53,24 @@ TEST(Picotron, BucketsAreInRegistrationOrderSoTheLastIsReducedFirst) {
     for (std::size_t i = 0; i < order.size(); ++i) EXPECT_EQ(order[i], static_cast<int>(order.size() - 1 - i));
 }
 
+TEST(Picotron, HasItsOwnDefaultsWhichCanBeOverruled) {
+    const Scenario plain = scenarioOf("{'model':'llama-3.2-1b','device':'h100-sxm','devices':4,'strategy':'picotron'}");
+    EXPECT_EQ(plain.parallel.tensorStyle, "picotron");
+    EXPECT_FALSE(plain.parallel.contextBalanced);
+    const Scenario overruled = scenarioOf("{'model':'llama-3.2-1b','device':'h100-sxm','devices':4,'strategy':{'name':'picotron','tensor_style':'megatron','context_balanced':true}}");
+    EXPECT_EQ(overruled.parallel.tensorStyle, "megatron");
+    EXPECT_TRUE(overruled.parallel.contextBalanced);
+}
+
+TEST(Picotron, WithContextParallelismAloneDoesNotAverageAndSynchronisesEveryStepOfItsRing) {
+    const Schedule schedule = scheduleOf("{'model':'llama-3.2-1b','device':'h100-sxm','devices':2,'training':{'seq_len':4096},'strategy':{'name':'picotron','cp':2}}");
+    EXPECT_EQ(countTasks(schedule, TaskRole::BucketReduce), 0);
+    // 16 layers, one exchange forward and one in backward each (a ring of two), and the host waits for each.
+    int waits = 0;
+    for (const Task& task : schedule.programs.front().tasks) waits += task.kind == TaskKind::HostSync && task.role == TaskRole::RingExchange;
+    EXPECT_EQ(waits, 2 * 16);
+}
+
 TEST(Picotron, NoBucketExceedsTheCapUnlessOneTensorDoes) {
     const auto buckets = collectivesOf(scheduleOf(gpt2("'picotron'")), TaskRole::BucketReduce);
     // wte alone has 50257·768·4 B = 147 MiB.
