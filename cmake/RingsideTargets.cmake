@@ -4,6 +4,10 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(TBB REQUIRED)
+find_package(Threads REQUIRED)
+find_package(dnnl REQUIRED)   # oneDNN: the CPU's kernels
+find_package(Gloo REQUIRED)   # the CPU's collectives
+find_package(Eigen3 REQUIRED NO_MODULE)
 find_package(Boost 1.74 REQUIRED)  # Boost.Graph is header-only for what is used here
 
 set(CMAKE_CXX_STANDARD 20)
@@ -71,7 +75,7 @@ endfunction()
 
 # Installs headers and a package that find_package(ringside) finds (tests/install builds a project with it).
 function(ringside_install)
-  install(DIRECTORY model traces sim DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ringside FILES_MATCHING PATTERN "*.h")
+  install(DIRECTORY model traces sim kernels calibrate DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ringside FILES_MATCHING PATTERN "*.h")
   set(package ${CMAKE_INSTALL_LIBDIR}/cmake/ringside)
   install(EXPORT ringside-targets NAMESPACE ringside:: DESTINATION ${package})
   include(CMakePackageConfigHelpers)
