@@ -1,4 +1,4 @@
-// Device: where kernels run: memory, streams, events and kernels. Two implementations: cpu/ (oneDNN and own loops; a stream is a
+// ComputeDevice: where kernels run: memory, streams, events and kernels. Two implementations: cpu/ (oneDNN and own loops; a stream is a
 // worker thread) and cuda/ (a module that is loaded where it can be). docs/models/devices.md tells how they differ.
 #pragma once
 
@@ -25,7 +25,7 @@ struct StreamContext {
 using StreamWork = std::function<Result<void>(const StreamContext&)>;
 
 /// Nanoseconds on a clock common to all streams of the process.
-struct TaskTimes {
+struct WorkTimes {
     std::int64_t beginNs = 0, endNs = 0;
 };
 
@@ -36,13 +36,13 @@ struct DeviceInfo {
     std::string libraries;    ///< "oneDNN 2.6.3", "CUDA 13.0, cuBLAS …, cuDNN …, NCCL …"
 };
 
-class Device {
+class ComputeDevice {
 public:
-    virtual ~Device() = default;
+    virtual ~ComputeDevice() = default;
 
     virtual const DeviceInfo& info() const = 0;
 
-    /// Device memory, aligned to 64 bytes; contents undefined. Fails (runtime failure) when there is not enough, naming how much
+    /// ComputeDevice memory, aligned to 64 bytes; contents undefined. Fails (runtime failure) when there is not enough, naming how much
     /// was asked for, is in use and there is.
     virtual Result<void*> allocate(Bytes bytes) = 0;
     virtual void free(void* memory) = 0;
@@ -51,7 +51,7 @@ public:
     virtual Result<StreamIndex> createStream(const std::string& name) = 0;
     /// Runs `work` after everything issued to the stream before and after the events it was told to wait for. `times` (may be
     /// null) is filled when it is done and may be read after synchronize().
-    virtual void issue(StreamIndex stream, StreamWork work, TaskTimes* times = nullptr) = 0;
+    virtual void issue(StreamIndex stream, StreamWork work, WorkTimes* times = nullptr) = 0;
     /// Marks this point of the stream. Events are cheap; they live until the next synchronize().
     virtual EventIndex record(StreamIndex stream) = 0;
     /// What is issued to the stream from here on waits for the event.
@@ -73,10 +73,10 @@ struct CpuDeviceOptions {
     int firstCore = -1;     ///< pin to cores from here on; −1: do not pin
     Bytes memoryLimit = 0;  ///< allocate() fails beyond it; 0: what the machine has
 };
-Result<std::unique_ptr<Device>> makeCpuDevice(const CpuDeviceOptions& options = {});
+Result<std::unique_ptr<ComputeDevice>> makeCpuDevice(const CpuDeviceOptions& options = {});
 
 /// Loads ringside-cuda.so from beside the program, from `module`, or from RINGSIDE_CUDA_MODULE. Fails (missing capability) with
 /// the reason: no module, no driver, no device.
-Result<std::unique_ptr<Device>> makeCudaDevice(int ordinal, const std::string& module = {});
+Result<std::unique_ptr<ComputeDevice>> makeCudaDevice(int ordinal, const std::string& module = {});
 
 }  // namespace ringside

@@ -173,7 +173,7 @@ int dropout(LayerBuilder& layer, std::string_view name, int x, bool attentionCor
     return y;
 }
 
-int embedding(LayerBuilder& layer, std::string_view name, int tokens, int table, bool tied, std::int64_t shards) {
+int embedding(LayerBuilder& layer, std::string_view name, int tokens, int table, std::int64_t shards) {
     const Shape rows = layer.parameterAt(table).shape;
     const DType type = layer.precision().parameter;
     Shape shape = layer.at(tokens).shape;
@@ -185,7 +185,6 @@ int embedding(LayerBuilder& layer, std::string_view name, int tokens, int table,
     op.saves = {tokens};
     op.forward = {memoryWork("embedding", 2 * data + indices)};
     op.backward = {memoryWork("embedding gradient fill", dense), memoryWork("embedding gradient", 3 * data + indices)};
-    if (tied) op.backward.push_back(memoryWork("tied gradient add", 3 * dense));
     if (shards > 1) {
         // Tokens of other parts look up row 0; their rows are zeroed, and so are their gradients.
         const double others = data * static_cast<double>(shards - 1) / static_cast<double>(shards);

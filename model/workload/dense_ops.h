@@ -33,9 +33,9 @@ int add(LayerBuilder& layer, std::string_view name, int a, int b);
 
 int dropout(LayerBuilder& layer, std::string_view name, int x, bool attentionCore = false);
 
-/// Rows of a table for [b, s] tokens. `tied`: the head uses the table too, so backward adds two dense gradients.
+/// Rows of a table for [b, s] tokens. Where the head uses the table too, whoever keeps gradients adds the two.
 /// `shards` > 1: the table is one of so many parts of the vocabulary, and rows of tokens that are not in it are zero.
-int embedding(LayerBuilder& layer, std::string_view name, int tokens, int table, bool tied, std::int64_t shards = 1);
+int embedding(LayerBuilder& layer, std::string_view name, int tokens, int table, std::int64_t shards = 1);
 /// x + table[0…s): a learned position (or the token type) for each of the s tokens of each sample.
 int positionEmbedding(LayerBuilder& layer, std::string_view name, int x, int table);
 

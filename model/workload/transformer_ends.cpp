@@ -47,7 +47,7 @@ LayerType buildTokenEmbedding(const TransformerContext& in) {
     const int types = spec.typeVocab > 0 ? streamTable(layer, in, "embeddings.token_type_embeddings.weight", {spec.typeVocab, spec.hidden}) : -1;
     const WeightBias normWeights = in.postNorm() ? normModule(layer, in, "embeddings.LayerNorm", spec.hidden) : WeightBias{};
 
-    int x = embedding(layer, in.names.tokens, tokens, table, spec.tiedHead, in.shard.tp);
+    int x = embedding(layer, in.names.tokens, tokens, table, in.shard.tp);
     x = leaveTensorRegion(layer, in, in.names.tokens, x);
     if (types >= 0) x = positionEmbedding(layer, "embeddings.token_type_embeddings", x, types);
     if (positions >= 0) x = positionEmbedding(layer, in.names.positions, x, positions);

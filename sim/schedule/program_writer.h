@@ -47,14 +47,20 @@ public:
         program_->dependencies.push_back(earlier);
         ++program_->tasks.back().dependencyCount;
     }
-    void use(BufferId buffer, UseKind kind) {
-        program_->uses.push_back({buffer, kind});
+    /// `layout`: what the buffer holds at this moment, where that is not what it was declared with.
+    void use(BufferId buffer, UseKind kind, std::int32_t layout = -1) {
+        program_->uses.push_back({buffer, kind, layout});
         ++program_->tasks.back().useCount;
     }
 
     BufferId addBuffer(const Buffer& buffer) {
         program_->buffers.push_back(buffer);
         return static_cast<BufferId>(program_->buffers.size() - 1);
+    }
+    /// Index of the layout, for Buffer::layout or use().
+    std::int32_t addLayout(Layout layout) {
+        program_->layouts.push_back(std::move(layout));
+        return static_cast<std::int32_t>(program_->layouts.size() - 1);
     }
     TaskId last() const { return static_cast<TaskId>(program_->tasks.size() - 1); }
 

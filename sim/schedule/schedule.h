@@ -13,6 +13,7 @@
 #include "model/cost/collective_cost.h"
 #include "model/hardware/cluster.h"
 #include "model/workload/workload.h"
+#include "sim/schedule/layout.h"
 #include "sim/schedule/server.h"
 #include "sim/schedule/task.h"
 
@@ -40,6 +41,8 @@ struct CollectiveWork {
     std::int64_t elements = 0;
     std::uint32_t axis = 0;
     std::int32_t sender = -1;  ///< of a single send: its position in the communicator; −1: every rank sends
+    std::int32_t root = 0;     ///< of a broadcast or reduce: likewise
+    bool average = false;      ///< the sum comes divided by the ranks (ncclAvg)
 
     Bytes bytes() const { return elements * sizeOf(dtype); }
     bool operator==(const CollectiveWork&) const = default;
@@ -68,11 +71,14 @@ struct HostWork {
 
 /// What one rank does, in issue order.
 struct RankProgram {
+    std::shared_ptr<const Workload> workload;  ///< the model (its part, and the micro-batch) that these ranks have
     std::vector<Stream> streams;  ///< streams[0] is the host thread, streams[1] the compute stream
     std::vector<Task> tasks;
     std::vector<TaskId> dependencies;
     std::vector<BufferUse> uses;
     std::vector<Buffer> buffers;
+    std::vector<ProgramParameter> parameters;  ///< what is trained here, in registration order; tied uses not again
+    std::vector<Layout> layouts;
     int interpreterThreads = 1;  ///< host threads that share one interpreter: what each launches in forward waits for the others
 
     std::span<const TaskId> dependenciesOf(const Task& task) const {

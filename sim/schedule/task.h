@@ -154,6 +154,7 @@ struct Buffer {
     StreamId stream = 1;       ///< whose pool it is allocated from: a freed block is reused only there
     bool deferredFree = false; ///< recordStream: memory comes back only when the device has finished the freeing task
     bool onHost = false;       ///< host memory: counted apart
+    std::int32_t layout = -1;  ///< into RankProgram::layouts: which parameters it holds; −1: the tensor that layer and index name, or none
 };
 
 enum class UseKind : std::uint8_t { Allocate, Read, Write, Free };
@@ -161,6 +162,7 @@ enum class UseKind : std::uint8_t { Allocate, Read, Write, Free };
 struct BufferUse {
     BufferId buffer = 0;
     UseKind kind = UseKind::Read;
+    std::int32_t layout = -1;  ///< where the buffer holds other parameters now than its own layout says (a bucket that is filled again)
 };
 
 }  // namespace ringside

@@ -40,10 +40,16 @@ DdpReducer::DdpReducer(StepWriter& step, const StrategyInput& input)
             bucketOf_[p] = static_cast<std::uint32_t>(b);
             bucket.elements += step.parameters()[p].elements;
         }
-        bucket.buffer = step.addBuffer({bucket.elements * sizeOf(dtype), MemoryCategory::Buckets, BufferRole::Bucket, dtype, true, false, -1, static_cast<std::int32_t>(b)});
+        const std::int32_t layout = program.addLayout(packed(bucket.parameters, program.program().parameters));
+        Buffer flat{bucket.elements * sizeOf(dtype), MemoryCategory::Buckets, BufferRole::Bucket, dtype, true, false, -1, static_cast<std::int32_t>(b)};
+        flat.layout = layout;
+        bucket.buffer = step.addBuffer(flat);
         if (powerSgd_) powerSgd_->declareBucket(step, bucket.parameters);
-        if (hook_ == CommHook::Fp16 || hook_ == CommHook::Bf16)
-            bucket.compressed = step.addBuffer({bucket.elements * 2, MemoryCategory::Buckets, BufferRole::CompressedBucket, wireDtype(), false, false, -1, static_cast<std::int32_t>(b)});
+        if (hook_ == CommHook::Fp16 || hook_ == CommHook::Bf16) {
+            Buffer wire{bucket.elements * 2, MemoryCategory::Buckets, BufferRole::CompressedBucket, wireDtype(), false, false, -1, static_cast<std::int32_t>(b)};
+            wire.layout = layout;
+            bucket.compressed = step.addBuffer(wire);
+        }
     }
     if (input.parallel.findUnusedParameters && !input.parallel.staticGraph)
         bitmap_ = step.addBuffer({static_cast<Bytes>(step.parameters().size()) * 4, MemoryCategory::Buckets, BufferRole::Workspace, DType::Int32, true, false, -1, 0});

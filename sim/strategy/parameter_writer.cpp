@@ -50,6 +50,9 @@ void StepWriter::declareState(const StateOptions& options) {
                                               true, false, parameter.layer, p});
             parameterIndex_[l][static_cast<std::size_t>(p)] = static_cast<std::uint32_t>(parameters_.size());
             parameters_.push_back(parameter);
+            const Shape& shape = type.parameters[static_cast<std::size_t>(p)].shape;
+            const std::int64_t row = shape.empty() || shape[0] == 0 ? 1 : parameter.elements / shape[0];
+            writer_.program().parameters.push_back({parameter.layer, p, parameter.elements, row});
         }
         Bytes stateBytes = 0;
         for (const StateTensor& state : type.buffers) stateBytes += elementCount(state.shape) * sizeOf(state.dtype);
@@ -67,6 +70,7 @@ void StepWriter::declareState(const StateOptions& options) {
         p.gradientDtype = gradientDtype_;
         p.gradient = addBuffer({p.elements * sizeOf(gradientDtype_), MemoryCategory::Gradients, BufferRole::Gradient, gradientDtype_, false, false, p.layer, p.index});
     }
+    opened_.assign(parameters_.size(), kNoBuffer);
     if (options.optimizer) declareOptimizerState(wholeParameters());
 }
 
@@ -81,14 +85,16 @@ void StepWriter::declareOptimizerState(std::span<const OptimizerTarget> targets,
     const auto add = [&](Bytes bytes, BufferRole whole, BufferRole shard, const OptimizerTarget& target) {
         Buffer buffer{bytes, MemoryCategory::OptimizerState, target.flat ? shard : whole, DType::Fp32, true, false, target.layer, target.index};
         buffer.onHost = onHost;
-        addBuffer(buffer);
+        buffer.layout = target.layout;
+        return addBuffer(buffer);
     };
     if (optimizerPrecision_.masterWeights)
-        for (const OptimizerTarget& target : targets) add(target.elements * 4, BufferRole::MasterParameter, BufferRole::MasterShard, target);
+        for (const OptimizerTarget& target : targets)
+            optimizerBuffers_[keyOf(target)].master = add(target.elements * 4, BufferRole::MasterParameter, BufferRole::MasterShard, target);
     if (input_.step == StepKind::Steady)
         for (const OptimizerTarget& target : targets) {
             const Bytes bytes = stateBytes(target);
-            if (bytes > 0) add(bytes, BufferRole::OptimizerState, BufferRole::OptimizerShard, target);
+            if (bytes > 0) optimizerBuffers_[keyOf(target)].state = add(bytes, BufferRole::OptimizerState, BufferRole::OptimizerShard, target);
         }
 }
 
@@ -120,23 +126,30 @@ std::vector<std::uint32_t> StepWriter::readyOrder() const {
     return order;
 }
 
+// What the op's kernels write: the gradient itself where AccumulateGrad would keep the tensor that backward produced, else a
+// new tensor, which is then added (or cast and added) into the one that is kept.
+void StepWriter::openGradient(std::size_t layer, int local) {
+    const std::uint32_t index = parameterOf(layer, local);
+    ModelParameter& p = parameters_[index];
+    const DType produced = input_.training.precision.parameter;
+    if (!p.hasGradient && !p.zeroed && p.gradientDtype == produced) {
+        opened_[index] = p.gradient;
+        if (!p.ownsGradient) return;
+        references_[p.gradient] = 1;
+    } else {
+        opened_[index] = addBuffer({p.elements * sizeOf(produced), MemoryCategory::Workspace, BufferRole::Gradient, produced, false, false, p.layer, p.index});
+    }
+    writer_.use(opened_[index], UseKind::Allocate);
+}
+
 void StepWriter::contributeGradient(std::size_t layer, int local) {
     ModelParameter& p = parameters_[parameterOf(layer, local)];
     const Precision& precision = input_.training.precision;
     const Bytes produced = p.elements * sizeOf(precision.parameter), kept = p.elements * sizeOf(p.gradientDtype);
     const auto part = static_cast<std::uint16_t>(p.index);
-    if (!p.hasGradient && !p.zeroed && p.gradientDtype == precision.parameter) {
-        // AccumulateGrad keeps the tensor that backward produced.
-        if (p.ownsGradient) {
-            writer_.use(p.gradient, UseKind::Allocate);
-            references_[p.gradient] = 1;
-        }
-        writer_.use(p.gradient, UseKind::Write);
-    } else {
-        // A new tensor, then added (or cast and added) into the one that is kept.
-        const BufferId fresh = addBuffer({produced, MemoryCategory::Workspace, BufferRole::Gradient, precision.parameter, false, false, p.layer, p.index});
-        writer_.use(fresh, UseKind::Allocate);
-        writer_.use(fresh, UseKind::Write);
+    const BufferId fresh = std::exchange(opened_[parameterOf(layer, local)], kNoBuffer);
+    writer_.use(fresh, UseKind::Write);
+    if (fresh != p.gradient) {
         const bool first = !p.hasGradient && !p.zeroed;
         memoryKernel(kComputeStream, Phase::Backward, first ? TaskRole::GradientCast : TaskRole::GradientAccumulate, first ? "cast" : "add",
                      produced + (first ? 1 : 2) * kept, p.layer, part);
@@ -248,6 +261,10 @@ void StepWriter::optimizerStep(std::span<const OptimizerTarget> targets, std::op
     for (const OptimizerTarget& target : targets) {
         if (target.gradient != kNoBuffer) writer_.use(target.gradient, UseKind::Read);
         if (target.parameter != kNoBuffer) writer_.use(target.parameter, UseKind::Write);
+        const auto own = optimizerBuffers_.find(keyOf(target));
+        if (own == optimizerBuffers_.end()) continue;
+        for (const BufferId buffer : {own->second.state, own->second.master})
+            if (buffer != kNoBuffer) writer_.use(buffer, UseKind::Write);
     }
 }
 

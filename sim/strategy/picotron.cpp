@@ -26,7 +26,9 @@ public:
                 bucketOf_[p] = static_cast<std::uint32_t>(buckets_.size());
                 state.elements += sizes[p].elements;
             }
-            state.buffer = step.addBuffer({state.elements * 4, MemoryCategory::Buckets, BufferRole::Bucket, DType::Fp32, true, false, -1, static_cast<std::int32_t>(buckets_.size())});
+            Buffer flat{state.elements * 4, MemoryCategory::Buckets, BufferRole::Bucket, DType::Fp32, true, false, -1, static_cast<std::int32_t>(buckets_.size())};
+            flat.layout = step.program().addLayout(packed(filled, step.program().program().parameters));
+            state.buffer = step.addBuffer(flat);
             for (const std::uint32_t p : filled) step.keepGradientIn(p, state.buffer, DType::Fp32);
             buckets_.push_back(state);
         }

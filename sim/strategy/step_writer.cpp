@@ -43,7 +43,9 @@ Result<Schedule> writeStep(const StrategyInput& input, std::string_view strategy
         schedule.steady = {mesh.pp == 1 ? written - 2 : static_cast<int>(mesh.pp) + 2, input.training.gradAccum - written + 1};
     for (const ProgramPart& part : parts) {
         const auto program = static_cast<std::uint32_t>(schedule.programs.size());
-        schedule.programs.emplace_back().streams = {{StreamKind::Host, "host"}, {StreamKind::Compute, "compute"}};
+        RankProgram& own = schedule.programs.emplace_back();
+        own.workload = part.workload;
+        own.streams = {{StreamKind::Host, "host"}, {StreamKind::Compute, "compute"}};
         for (const RankSet& ranks : part.ranks) addClasses(schedule, input.cluster, program, ranks, part.weight);
         StepWriter step(input, schedule, program, part, mesh, axes);
         if (declare) step.declareState();
@@ -398,9 +400,12 @@ void StepWriter::backwardLayer(std::size_t layer, StepHooks& hooks) {
                 writer_.use(slot, UseKind::Allocate);
                 fresh_.push_back(slot);
             }
-            if (outputGradient != kNone) writer_.use(outputGradient, UseKind::Read);
+            for (const int v : op.outputs)
+                if (gradientSlot(v) != kNone) writer_.use(gradientSlot(v), UseKind::Read);
             for (const int v : opPlan.saved) writer_.use(valueBuffer(layer, v), UseKind::Read);
             for (const int p : op.parameters) writer_.use(parameters_[parameterOf(layer, p)].buffer, UseKind::Read);
+            if (kernels > 0)
+                for (const int p : op.parameters) openGradient(layer, p);
         };
         const std::uint32_t firstKernel = backwardKernels_[static_cast<std::size_t>(workload_.layers[layer].type)][static_cast<std::size_t>(o)];
         // The input's gradient is there after the first kernels of a linear layer: what is to be done with it need not wait

@@ -17,6 +17,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -62,6 +63,7 @@ struct OptimizerTarget {
     std::int32_t layer = -1, index = 0;  ///< for the name of its state
     bool flat = false;                   ///< a shard: a flat piece of memory, not a tensor of its own shape
     std::int64_t rows = 0;               ///< a shard of whole rows: so many; 0: all of them
+    std::int32_t layout = -1;            ///< of a shard: what it holds (Buffer::layout)
 };
 
 class StepWriter {
@@ -150,6 +152,12 @@ public:
 private:
     friend class PipelineDriver;
 
+    struct OptimizerBuffers {
+        BufferId master = kNoBuffer, state = kNoBuffer;
+    };
+    using TargetKey = std::tuple<std::int32_t, std::int32_t, bool>;  // layer, index, flat
+    static TargetKey keyOf(const OptimizerTarget& target) { return {target.layer, target.index, target.flat}; }
+    void openGradient(std::size_t layer, int parameter);
     Bytes stateBytes(const OptimizerTarget& target) const;  ///< of the optimizer, the master copy apart
     void addOptimizerKernels(const std::vector<KernelWork>& kernels, TaskRole role);
     void loadNextBatch();
@@ -198,6 +206,8 @@ private:
     std::vector<BufferId> received_;                  // per flight and chunk: what the previous stage sent
     std::vector<BufferId> inputs_;                    // per flight: the batch
     std::vector<int> references_;                     // per buffer
+    std::vector<BufferId> opened_;                    // per parameter: what the op under way writes its gradient to
+    std::map<TargetKey, OptimizerBuffers> optimizerBuffers_;
     std::map<std::pair<Bytes, std::string_view>, std::uint32_t> interned_;
     std::vector<TaskId> pendingWaits_;
     std::vector<BufferId> fresh_;                     // gradients that the current op's first kernel allocates

@@ -1,0 +1,98 @@
+// Executor: runs a rank's part of a Schedule for real, step by step: allocates and frees the buffers it names, issues its tasks on
+// their streams, waits where it says. The second of the two players (the first: sim/player).
+//
+// docs/models/executor.md tells what each task does and what is measured.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "calibrate/comm/communicator.h"
+#include "calibrate/execute/bind_program.h"
+#include "calibrate/execute/synthetic_data.h"
+#include "calibrate/execute/tensor_store.h"
+#include "kernels/device.h"
+#include "model/training/training_config.h"
+#include "sim/player/player.h"
+#include "sim/schedule/schedule.h"
+
+namespace ringside {
+
+struct ExecuteOptions {
+    Hyperparameters hyper;
+    std::uint64_t seed = 1;
+    bool timed = true;  ///< note when each task began and ended
+    /// Paced: kernels sleep for this long (seconds, by Schedule::kernels) instead of computing; collectives stay real. Empty: compute.
+    std::vector<double> pace;
+    /// Told the name of each collective before it starts, and of each step: for whoever watches over the ranks.
+    std::function<void(const std::string&)> progress;
+};
+
+struct ExecutedStep {
+    double seconds = 0;            ///< from the common start to the end of the last task of this rank
+    std::vector<TaskTimes> tasks;  ///< as the program's; empty unless timed
+    std::vector<double> losses;    ///< one per micro-step
+};
+
+/// Parameters, or a part of them, as a rank has them.
+struct ParameterPart {
+    std::uint32_t parameter = 0;  ///< into RankProgram::parameters
+    std::int64_t first = 0;
+    std::vector<float> values;
+};
+
+class Executor {
+public:
+    /// `rank`: of the schedule's world; its class decides the program. `world` may be null for one rank. Borrows everything but the
+    /// options. Fails where something cannot be run for real, memory does not suffice or ranks do not come together.
+    static Result<std::unique_ptr<Executor>> create(const Schedule& schedule, std::int64_t rank, const TrainingConfig& training, ComputeDevice& device, CommWorld* world, ExecuteOptions options);
+    ~Executor();
+
+    /// One step (counted from 0). All ranks run the same steps. Fails on the first error of a kernel or collective, naming the task.
+    Result<ExecutedStep> runStep(std::int64_t step);
+
+    /// What this rank holds now, each element once.
+    Result<std::vector<ParameterPart>> parameters();
+    const TensorStore& memory() const { return *store_; }
+    const RankProgram& program() const { return program_; }
+
+private:
+    Executor(const Schedule& schedule, std::int64_t rank, std::size_t rankClass, const TrainingConfig& training, ComputeDevice& device, ExecuteOptions options);
+
+    Result<void> createStreams();
+    Result<void> createCommunicators(CommWorld* world);
+    Result<void> initialiseParameters();
+    std::int64_t firstSample(std::int64_t step, int microStep) const;
+    void findEvents();
+    void issueTask(TaskId t, std::int64_t step, const std::vector<std::vector<std::byte>>& batches, std::vector<WorkTimes>& times);
+    StreamWork kernelWork(TaskId t, std::int64_t step);
+    StreamWork collectiveWork(TaskId t);
+    StreamWork pacedWork(TaskId t);
+    Result<void> runCollective(const StreamContext& stream, Communicator& comm, const BoundCollective& work, const void* in, void* out);
+    void fillStepScalars(BoundCall& bound, std::int64_t step) const;
+
+    const Schedule& schedule_;
+    std::int64_t rank_;
+    std::size_t class_;
+    const RankProgram& program_;
+    const TrainingConfig& training_;
+    ComputeDevice& device_;
+    ExecuteOptions options_;
+    SyntheticData data_;
+    BoundProgram bound_;
+    std::unique_ptr<TensorStore> store_;
+    std::vector<StreamIndex> streams_;                 // by the program's streams; the host's is unused
+    std::map<std::uint32_t, std::unique_ptr<Communicator>> comms_;  // by axis
+    std::vector<bool> needsEvent_;                     // per task: somebody on another stream, or the host, waits for it
+    std::vector<TaskId> previous_;                     // per task: the collective before it on its communicator
+    std::vector<EventIndex> events_;
+    std::vector<std::int64_t> paceEnds_;               // per stream
+    std::vector<float> losses_;                        // per micro-step
+    std::int64_t worldSamples_ = 0, samplesBefore_ = 0;
+};
+
+}  // namespace ringside

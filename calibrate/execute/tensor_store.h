@@ -1,0 +1,59 @@
+// TensorStore: the memory of a program's buffers for real, placed by the very allocator that the simulator predicts with
+// (model/memory/allocator.h), inside one piece of device memory. What it counts is what trackMemory predicts.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "calibrate/execute/bound_call.h"
+#include "kernels/device.h"
+#include "model/memory/allocator.h"
+#include "sim/player/memory_tracker.h"
+#include "sim/schedule/schedule.h"
+
+namespace ringside {
+
+/// Borrows the device and the program. Persistent buffers are there, zeroed, from the start.
+class TensorStore {
+public:
+    /// Fails (runtime failure) when the device has not enough memory, saying how much is needed.
+    static Result<std::unique_ptr<TensorStore>> create(ComputeDevice& device, const RankProgram& program, const ScratchSizes& scratch);
+    ~TensorStore();
+    TensorStore(const TensorStore&) = delete;
+    TensorStore& operator=(const TensorStore&) = delete;
+
+    /// Allocates or frees as the use says; others do nothing. `task` is for the record.
+    void apply(const BufferUse& use, TaskId task);
+    /// All streams are done: memory whose return was deferred comes back.
+    void endStep();
+
+    /// Null for Operand::Kind::None. REQUIRES: the buffer is allocated.
+    void* at(const Operand& operand) const;
+    void* at(BufferId buffer) const { return at(inBuffer(buffer)); }
+
+    Bytes peakAllocated() const { return allocator_.peakAllocated(); }
+    Bytes peakReserved() const { return allocator_.peakReserved(); }
+    const CategoryBytes& atPeak() const { return atPeak_; }
+    TaskId peakTask() const { return peakTask_; }
+    /// Of the step under way: what was live after each task that changed it.
+    const std::vector<MemorySample>& samples() const { return samples_; }
+    void beginStep() { samples_.clear(); }
+
+private:
+    TensorStore(ComputeDevice& device, const RankProgram& program) : device_(device), program_(program), blocks_(program.buffers.size(), CachingAllocator::kNoBlock) {}
+    void allocate(BufferId buffer, TaskId task);
+
+    ComputeDevice& device_;
+    const RankProgram& program_;
+    CachingAllocator allocator_;
+    std::vector<CachingAllocator::Block> blocks_;
+    std::vector<std::pair<MemoryCategory, CachingAllocator::Block>> deferred_;
+    std::byte* arena_ = nullptr;
+    std::array<std::byte*, std::tuple_size_v<ScratchSizes>> scratch_{};
+    CategoryBytes live_{}, atPeak_{};
+    Bytes peak_ = -1;
+    TaskId peakTask_ = 0;
+    std::vector<MemorySample> samples_;
+};
+
+}  // namespace ringside
