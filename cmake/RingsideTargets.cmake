@@ -54,7 +54,7 @@ function(ringside_library name folder)
     add_library(ringside_${name} STATIC ${sources})
     target_link_libraries(ringside_${name} PUBLIC ringside_flags ${ARGN})
     # Behind -O2 in GCC's command line, so it wins; precompiled headers do not mind.
-    if(name MATCHES "^(memory|schedule|strategy|player|resource|collective)$")
+    if(name MATCHES "^(memory|schedule|strategy|player|resource|collective|comm)$")
       target_compile_options(ringside_${name} PRIVATE $<$<CONFIG:Release>:-O3>)
     endif()
     # The heavy headers are parsed once, for `base`, and shared. The clang preset builds without, so that no file relies on it.
@@ -71,6 +71,22 @@ function(ringside_library name folder)
   add_library(ringside::${name} ALIAS ringside_${name})
   set_target_properties(ringside_${name} PROPERTIES EXPORT_NAME ${name})
   install(TARGETS ringside_${name} EXPORT ringside-targets)
+endfunction()
+
+# The same loops, compiled once per instruction set: <prefix>_baseline.cpp, _avx2.cpp and _avx512.cpp. Without the shared
+# precompiled header, whose flags differ.
+function(ringside_vector_sources prefix)
+  set(flags -O3 -fopenmp-simd -fno-math-errno -fno-trapping-math -ffp-contract=fast)
+  set(baseline "")
+  set(avx2 "")
+  set(avx512 "")
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    set(avx2 -mavx2 -mfma -mbmi2)
+    set(avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mbmi2 -mprefer-vector-width=512)
+  endif()
+  foreach(set IN ITEMS baseline avx2 avx512)
+    set_source_files_properties(${CMAKE_SOURCE_DIR}/${prefix}_${set}.cpp PROPERTIES COMPILE_OPTIONS "${flags};${${set}}" SKIP_PRECOMPILE_HEADERS ON)
+  endforeach()
 endfunction()
 
 # Installs headers and a package that find_package(ringside) finds (tests/install builds a project with it).

@@ -16,7 +16,7 @@ namespace ringside {
 using StreamIndex = std::uint32_t;
 using EventIndex = std::uint64_t;
 
-/// What runs on a stream sees: the stream's native handle (a cudaStream_t; null on a CPU).
+/// What runs on a stream sees: the stream's native handle (a cudaStream_t; the CPU device's own otherwise).
 struct StreamContext {
     void* native = nullptr;
 };
@@ -34,6 +34,7 @@ struct DeviceInfo {
     std::string name;         ///< "AMD EPYC 9R14", "NVIDIA H100 80GB HBM3"
     Bytes memoryBytes = 0;
     std::string libraries;    ///< "oneDNN 2.6.3", "CUDA 13.0, cuBLAS …, cuDNN …, NCCL …"
+    bool pinned = false;      ///< its threads are bound to the cores that were asked for
 };
 
 class ComputeDevice {
@@ -42,7 +43,7 @@ public:
 
     virtual const DeviceInfo& info() const = 0;
 
-    /// ComputeDevice memory, aligned to 64 bytes; contents undefined. Fails (runtime failure) when there is not enough, naming how much
+    /// Device memory, aligned to 64 bytes; contents undefined. Fails (runtime failure) when there is not enough, naming how much
     /// was asked for, is in use and there is.
     virtual Result<void*> allocate(Bytes bytes) = 0;
     virtual void free(void* memory) = 0;

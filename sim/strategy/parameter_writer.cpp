@@ -148,7 +148,6 @@ void StepWriter::contributeGradient(std::size_t layer, int local) {
     const Bytes produced = p.elements * sizeOf(precision.parameter), kept = p.elements * sizeOf(p.gradientDtype);
     const auto part = static_cast<std::uint16_t>(p.index);
     const BufferId fresh = std::exchange(opened_[parameterOf(layer, local)], kNoBuffer);
-    writer_.use(fresh, UseKind::Write);
     if (fresh != p.gradient) {
         const bool first = !p.hasGradient && !p.zeroed;
         memoryKernel(kComputeStream, Phase::Backward, first ? TaskRole::GradientCast : TaskRole::GradientAccumulate, first ? "cast" : "add",

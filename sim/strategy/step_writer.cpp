@@ -459,8 +459,10 @@ void StepWriter::backwardLayer(std::size_t layer, StepHooks& hooks) {
                 gradientSlot(v) = outputGradient;
                 hold(outputGradient);
             }
-        if (kernels > 0)
+        if (kernels > 0) {
+            for (const int p : op.parameters) writer_.use(opened_[parameterOf(layer, p)], UseKind::Write);
             for (const int p : op.parameters) contributeGradient(layer, p);
+        }
         // This op is done: its saved values and its output's gradient have one holder less.
         for (const int v : opPlan.saved) release(valueBuffer(layer, v));
         for (const int v : op.outputs) {

@@ -80,6 +80,8 @@ const std::map<std::string, std::vector<std::string>> kStaircase = {
     {"sim/player", {"model", "traces", "sim/schedule", "sim/collective", "sim/resource", "sim/engine"}},
     {"sim", {"model", "traces"}},
     {"kernels", {"model"}},
+    {"calibrate/ranks", {"model/base"}},
+    {"calibrate/comm", {"model/base", "kernels", "calibrate/ranks"}},
     {"calibrate", {"model", "traces", "sim", "kernels"}},
     {"cli", {"model", "traces", "sim", "kernels", "calibrate"}},
     {"gui", {"model", "traces", "sim", "calibrate"}},

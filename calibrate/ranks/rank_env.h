@@ -1,0 +1,38 @@
+// RankEnv: who am I among the ranks, as the program's launcher says in environment variables.
+//
+// Known launchers, in this order (the later ones may have started the earlier): torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
+// MASTER_PORT), Open MPI's mpirun (OMPI_COMM_WORLD_*), SLURM's srun (SLURM_*). MASTER_ADDR and MASTER_PORT win over what the last two say.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "model/base/result.h"
+
+namespace ringside {
+
+inline constexpr int kDefaultMasterPort = 29500;  ///< as in PyTorch
+
+struct RankEnv {
+    int rank = 0, size = 1;
+    int localRank = 0;          ///< on this machine
+    std::string masterAddress;  ///< where rank 0 serves the store: a name or digits
+    int masterPort = kDefaultMasterPort;
+    std::string launcher;   ///< "torchrun", "Open MPI", "SLURM", "local"
+    int listenSocket = -1;  ///< rank 0 under launchLocalRanks(): the master port, already open
+};
+
+/// The value of an environment variable, if it is set.
+using EnvLookup = std::function<std::optional<std::string>(std::string_view)>;
+
+/// Nothing when no launcher speaks. Fails (bad input) when one does, but half or in contradiction.
+Result<std::optional<RankEnv>> rankEnvFrom(const EnvLookup& lookup);
+/// The same over this process's environment.
+Result<std::optional<RankEnv>> rankEnvOfProcess();
+
+/// The first host of a SLURM host list: "gpu[07-09,12],login1" gives "gpu07".
+Result<std::string> firstHostOf(std::string_view hostList);
+
+}  // namespace ringside
