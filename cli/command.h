@@ -34,6 +34,7 @@ void addScale(CommandLine& line);
 void addSweep(CommandLine& line);
 void addCompare(CommandLine& line);
 void addCollective(CommandLine& line);
+void addRun(CommandLine& line);
 void addPlan(CommandLine& line);
 void addCatalog(CommandLine& line);
 void addCompletion(CommandLine& line);

@@ -1,0 +1,252 @@
+#include "calibrate/execute/real_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <thread>
+
+#include <sched.h>
+
+#include <fmt/format.h>
+
+#include "model/base/json_cursor.h"
+#include "sim/player/fold_ranks.h"
+#include "sim/player/timeline_trace.h"
+#include "sim/prediction.h"
+
+namespace ringside {
+namespace {
+
+/// Each rank gets cores of its own where there are enough; all its threads share them, those of the collectives too.
+int firstCoreOf(const RankEnv& env, int localRanks, int threads) {
+    const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+    if (env.localRank * threads + threads > cores || localRanks * threads > cores) return -1;
+    return env.localRank * threads;
+}
+
+void stayOnCores(int first, int threads) {
+    if (first < 0) return;
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    for (int i = 0; i < threads; ++i) CPU_SET(static_cast<unsigned>(first + i), &cores);
+    (void)sched_setaffinity(0, sizeof cores, &cores);  // where the host forbids it, it goes without
+}
+
+Result<std::unique_ptr<ComputeDevice>> makeDevice(const RealRunOptions& options, const RankEnv& env, int ranks) {
+    if (options.device == "cuda") return makeCudaDevice(env.localRank);
+    CpuDeviceOptions cpu;
+    cpu.threads = options.threads;
+    cpu.firstCore = firstCoreOf(env, options.ranks.localRanks > 0 ? ranks : 1, options.threads);
+    stayOnCores(cpu.firstCore, cpu.threads);
+    return makeCpuDevice(cpu);
+}
+
+// What a rank hands back travels as CBOR: numbers, mostly.
+
+Json toJson(const std::vector<TaskTimes>& tasks) {
+    Json out = Json::array();
+    for (const TaskTimes& task : tasks)
+        for (const Time time : {task.issued, task.start, task.end}) out.push_back(time.picoseconds());
+    return out;
+}
+
+std::vector<TaskTimes> tasksFrom(const Json& json) {
+    std::vector<TaskTimes> tasks(json.size() / 3);
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+        const auto at = [&](std::size_t which) { return Time::fromPicoseconds(json[3 * i + which].get<std::int64_t>()); };
+        tasks[i] = {at(0), at(1), at(2)};
+    }
+    return tasks;
+}
+
+Json toJson(const TensorStore& store) {
+    Json samples = Json::array();
+    for (const MemorySample& sample : store.samples()) samples.push_back({sample.task, sample.bytes, sample.reserved});
+    return {{"allocated", store.peakAllocated()}, {"reserved", store.peakReserved()}, {"at_peak", store.atPeak()}, {"task", store.peakTask()}, {"samples", std::move(samples)}};
+}
+
+MemoryReport memoryFrom(const Json& json) {
+    MemoryReport report;
+    report.peakAllocated = json["allocated"].get<Bytes>();
+    report.peakReserved = json["reserved"].get<Bytes>();
+    report.atPeak = json["at_peak"].get<CategoryBytes>();
+    report.peakTask = json["task"].get<TaskId>();
+    for (const Json& sample : json["samples"]) report.samples.push_back({sample[0].get<TaskId>(), sample[1].get<CategoryBytes>(), sample[2].get<Bytes>()});
+    return report;
+}
+
+Json toJson(const std::vector<ParameterPart>& parts) {
+    Json out = Json::array();
+    for (const ParameterPart& part : parts) {
+        const auto* bytes = reinterpret_cast<const std::uint8_t*>(part.values.data());
+        out.push_back({part.parameter, part.first, Json::binary({bytes, bytes + part.values.size() * sizeof(float)})});
+    }
+    return out;
+}
+
+std::vector<ParameterPart> partsFrom(const Json& json) {
+    std::vector<ParameterPart> parts;
+    for (const Json& one : json) {
+        ParameterPart& part = parts.emplace_back();
+        part.parameter = one[0].get<std::uint32_t>();
+        part.first = one[1].get<std::int64_t>();
+        const auto& bytes = one[2].get_binary();
+        part.values.resize(bytes.size() / sizeof(float));
+        std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::uint8_t*>(part.values.data()));
+    }
+    return parts;
+}
+
+Result<std::string> runRank(const Schedule& schedule, const Scenario& scenario, const RealRunOptions& options, RankContext& context) {
+    TRY(const std::unique_ptr<ComputeDevice> device, makeDevice(options, context.env, static_cast<int>(schedule.world)));
+    ExecuteOptions execute = options.execute;
+    execute.progress = context.progress;
+    TRY(const std::unique_ptr<Executor> executor, Executor::create(schedule, context.env.rank, scenario.training, *device, context.world, execute));
+    Json out = {{"seconds", Json::array()}, {"losses", Json::array()}, {"tasks", Json::array()}, {"device", device->info().name}, {"libraries", device->info().libraries}};
+    for (int step = 0; step < options.warmUp + options.steps; ++step) {
+        TRY(const ExecutedStep done, executor->runStep(step));
+        out["losses"].push_back(done.losses.empty() ? 0 : std::accumulate(done.losses.begin(), done.losses.end(), 0.0) / static_cast<double>(done.losses.size()));
+        if (step < options.warmUp) continue;
+        out["seconds"].push_back(done.seconds);
+        out["tasks"].push_back(toJson(done.tasks));
+    }
+    out["memory"] = toJson(executor->memory());
+    if (options.keepParameters) {
+        TRY(const std::vector<ParameterPart> parts, executor->parameters());
+        out["parameters"] = toJson(parts);
+    }
+    const std::vector<std::uint8_t> cbor = Json::to_cbor(out);
+    return std::string(cbor.begin(), cbor.end());
+}
+
+RealRank rankFrom(const Json& json) {
+    RealRank rank;
+    rank.stepSeconds = json["seconds"].get<std::vector<double>>();
+    rank.losses = json["losses"].get<std::vector<double>>();
+    for (const Json& step : json["tasks"]) rank.tasks.push_back(tasksFrom(step));
+    rank.memory = memoryFrom(json["memory"]);
+    if (json.contains("parameters")) rank.parameters = partsFrom(json["parameters"]);
+    return rank;
+}
+
+std::size_t medianIndex(const std::vector<double>& values) {
+    std::vector<std::size_t> order(values.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+    return order[(order.size() - 1) / 2];
+}
+
+}  // namespace
+
+double RealRun::medianStep() const { return stepSeconds.empty() ? 0 : stepSeconds[medianIndex(stepSeconds)]; }
+
+Timeline RealRun::timeline() const {
+    Timeline timeline;
+    if (stepSeconds.empty()) return timeline;
+    const std::size_t step = medianIndex(stepSeconds);
+    timeline.stepTime = Time::fromSeconds(stepSeconds[step]);
+    for (const RealRank& rank : ranks) timeline.classes.push_back(rank.tasks[step]);
+    return timeline;
+}
+
+Trace RealRun::trace() const {
+    Prices prices;
+    prices.collectives.resize(schedule.collectives.size());
+    for (CollectivePrice& price : prices.collectives) {
+        price.cost.algorithm = CollectiveAlgorithm::Ring;
+        price.cost.protocol = CollectiveProtocol::Tcp;
+    }
+    for (const RankClass& rank : schedule.classes) prices.nodes.resize(std::max(prices.nodes.size(), rank.nodeGroup + 1));
+    Trace trace = traceOf(schedule, prices, timeline(), &ranks.front().memory, 0);
+    trace.title = fmt::format("{} under {} on {} ranks of {} (measured)", schedule.workload->name, schedule.strategy, schedule.world, deviceName);
+    return trace;
+}
+
+Result<std::optional<RealRun>> runForReal(const Scenario& scenario, const RealRunOptions& options) {
+    TRY(const int ranks, rankCount(options.ranks));
+    TRY(const Schedule folded, writeSchedule(scenario));
+    if (folded.world != ranks)
+        return failure(ErrorCode::Usage, "--devices", fmt::format("the scenario has {} devices but the run has {} ranks; they must be the same", folded.world, ranks));
+    RealRun run;
+    run.schedule = unfoldRanks(folded);
+    TRY(const std::optional<std::vector<std::string>> results, runRanks(options.ranks, [&](RankContext& context) { return runRank(run.schedule, scenario, options, context); }));
+    if (!results) return std::optional<RealRun>();
+    for (const std::string& text : *results) {
+        const Json json = Json::from_cbor(text);
+        run.ranks.push_back(rankFrom(json));
+        run.deviceName = json["device"].get<std::string>();
+        run.libraries = json["libraries"].get<std::string>();
+    }
+    run.stepSeconds = run.ranks.front().stepSeconds;
+    run.losses.assign(run.ranks.front().losses.size(), 0);
+    for (const RealRank& rank : run.ranks) {
+        for (std::size_t s = 0; s < run.stepSeconds.size(); ++s) run.stepSeconds[s] = std::max(run.stepSeconds[s], rank.stepSeconds[s]);
+        for (std::size_t s = 0; s < run.losses.size(); ++s) run.losses[s] += rank.losses[s] / static_cast<double>(run.ranks.size());
+    }
+    return std::optional(std::move(run));
+}
+
+Result<double> parameterDifference(const RealRun& one, const RealRun& other) {
+    const auto gather = [](const RealRun& run) -> Result<std::vector<std::vector<float>>> {
+        const RankProgram& program = run.schedule.programs.front();
+        std::vector<std::vector<float>> whole;
+        std::vector<std::vector<bool>> there;
+        for (const ProgramParameter& p : program.parameters) {
+            whole.emplace_back(static_cast<std::size_t>(p.elements));
+            there.emplace_back(static_cast<std::size_t>(p.elements));
+        }
+        for (const RealRank& rank : run.ranks)
+            for (const ParameterPart& part : rank.parameters)
+                for (std::size_t i = 0; i < part.values.size(); ++i) {
+                    const std::size_t at = static_cast<std::size_t>(part.first) + i;
+                    whole[part.parameter][at] = part.values[i];
+                    there[part.parameter][at] = true;
+                }
+        for (std::size_t p = 0; p < there.size(); ++p)
+            if (std::find(there[p].begin(), there[p].end(), false) != there[p].end())
+                return failure(ErrorCode::RuntimeFailure, parameterName(*program.workload, static_cast<std::size_t>(program.parameters[p].layer), program.parameters[p].index), "no rank holds all of it");
+        return whole;
+    };
+    TRY(const std::vector<std::vector<float>> a, gather(one));
+    TRY(const std::vector<std::vector<float>> b, gather(other));
+    double worst = 0;
+    for (std::size_t p = 0; p < a.size() && p < b.size(); ++p) {
+        double largest = 1e-12, difference = 0;
+        for (std::size_t i = 0; i < a[p].size(); ++i) {
+            largest = std::max(largest, std::abs(static_cast<double>(a[p][i])));
+            difference = std::max(difference, std::abs(static_cast<double>(a[p][i]) - static_cast<double>(b[p][i])));
+        }
+        worst = std::max(worst, difference / largest);
+    }
+    return worst;
+}
+
+Result<double> differenceFromSingle(const Scenario& scenario, const RealRunOptions& options, const RealRun& run) {
+    Scenario single = scenario;
+    single.parallel = ParallelConfig{};
+    single.parallel.strategy = "single";
+    single.cluster.nodes.resize(1);
+    single.cluster.nodes.front().count = 1;
+    single.cluster.nodes.front().kind.devices = 1;
+    single.profiles.resize(1);
+    single.mesh = {};
+    if (!scenario.training.rankBatches.empty()) {  // one device takes all of it at once
+        single.training.microBatch = std::accumulate(scenario.training.rankBatches.begin(), scenario.training.rankBatches.end(), std::int64_t{0});
+        single.training.rankBatches.clear();
+    } else {
+        single.training.gradAccum *= run.schedule.world;
+    }
+    RealRunOptions alone = options;
+    alone.ranks = {};
+    alone.keepParameters = true;
+    alone.execute.progress = nullptr;
+    TRY(const Schedule schedule, writeSchedule(single));
+    RankContext context;
+    TRY(const std::string text, runRank(schedule, single, alone, context));
+    RealRun reference;
+    reference.schedule = schedule;
+    reference.ranks.push_back(rankFrom(Json::from_cbor(text)));
+    return parameterDifference(reference, run);
+}
+
+}  // namespace ringside

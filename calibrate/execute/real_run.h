@@ -1,0 +1,57 @@
+// A scenario run for real on all its ranks, and what came of it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibrate/execute/executor.h"
+#include "calibrate/execute/run_ranks.h"
+#include "sim/player/memory_tracker.h"
+#include "sim/scenario.h"
+#include "traces/trace.h"
+
+namespace ringside {
+
+struct RealRunOptions {
+    RunRanksOptions ranks;
+    int steps = 5;                ///< measured, after the warm-up
+    int warmUp = 1;               ///< steps that are run but not reported
+    int threads = 1;              ///< of each rank's kernels
+    std::string device = "cpu";   ///< cpu or cuda
+    ExecuteOptions execute;
+    bool keepParameters = false;  ///< bring the parameters to rank 0
+};
+
+struct RealRank {
+    std::vector<double> stepSeconds;  ///< measured steps
+    std::vector<double> losses;       ///< of every step, warm-up included; mean over micro-steps
+    std::vector<std::vector<TaskTimes>> tasks;  ///< per measured step
+    MemoryReport memory;
+    std::vector<ParameterPart> parameters;
+};
+
+struct RealRun {
+    Schedule schedule;                  ///< unfolded: one class per rank
+    std::vector<RealRank> ranks;
+    std::vector<double> stepSeconds;    ///< per measured step: of the slowest rank
+    std::vector<double> losses;         ///< per step, warm-up included: mean over ranks
+    std::string deviceName, libraries;
+
+    double medianStep() const;
+    /// Of the step whose time is the median.
+    Timeline timeline() const;
+    Trace trace() const;
+};
+
+/// Nothing in a process that is not rank 0. Fails as Executor and runRanks do.
+Result<std::optional<RealRun>> runForReal(const Scenario& scenario, const RealRunOptions& options);
+
+/// The same samples on one device, here; then the largest difference of the parameters, relative to the largest element of each
+/// tensor. REQUIRES: `run` kept its parameters.
+Result<double> differenceFromSingle(const Scenario& scenario, const RealRunOptions& options, const RealRun& run);
+
+/// The largest difference between parts of two runs, likewise. Fails where some element is missing or ranks disagree.
+Result<double> parameterDifference(const RealRun& one, const RealRun& other);
+
+}  // namespace ringside

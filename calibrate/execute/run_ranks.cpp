@@ -1,0 +1,94 @@
+#include "calibrate/execute/run_ranks.h"
+
+#include <sys/prctl.h>
+
+#include <fmt/format.h>
+
+#include "calibrate/comm/gloo_communicator.h"
+#include "calibrate/ranks/launch.h"
+#include "calibrate/ranks/tcp_store.h"
+
+namespace ringside {
+namespace {
+
+/// Timers of this process fire when they are due, not up to 50 µs later (paced kernels, time-outs).
+void wakeOnTime() { prctl(PR_SET_TIMERSLACK, 1UL); }
+
+Result<std::string> runAsRank(const RankEnv& env, const GlooWorldOptions& gloo, const RankWork& work, std::function<void(const std::string&)> progress) {
+    wakeOnTime();
+    RankContext context{env, nullptr, std::move(progress)};
+    std::unique_ptr<CommWorld> world;
+    if (env.size > 1) {
+        TRY(world, makeGlooWorld(gloo));
+        context.world = world.get();
+    }
+    return work(context);
+}
+
+Result<std::optional<std::vector<std::string>>> runLocal(const RunRanksOptions& options, const RankWork& work) {
+    LaunchOptions launch;
+    launch.timeout = options.timeout;
+    launch.port = options.port;
+    std::unique_ptr<ShapedLink> link;
+    if (options.linkBitsPerSecond) {
+        TRY(link, ShapedLink::create({options.localRanks, *options.linkBitsPerSecond}));
+        launch.link = link.get();
+    }
+    TRY(std::vector<std::string> results, launchLocalRanks(options.localRanks, launch, [&](LocalRank& rank) -> Result<std::string> {
+            GlooWorldOptions gloo;
+            gloo.env = rank.env();
+            gloo.timeout = options.timeout;
+            if (link) gloo.hostname = link->address(rank.env().rank);
+            return runAsRank(rank.env(), gloo, work, [&](const std::string& task) { rank.progress(task); });
+        }));
+    return std::optional(std::move(results));
+}
+
+Result<std::optional<std::vector<std::string>>> runAsLaunched(const RankEnv& env, const RunRanksOptions& options, const RankWork& work) {
+    TRY(std::unique_ptr<KeyValueStore> made, makeTcpStore(env, options.timeout));
+    const std::shared_ptr<KeyValueStore> store = std::move(made);
+    GlooWorldOptions gloo;
+    gloo.env = env;
+    gloo.store = store;
+    gloo.timeout = options.timeout;
+    Result<std::string> mine = runAsRank(env, gloo, work, {});
+    const auto keyOf = [](int rank) { return fmt::format("result/{}", rank); };
+    if (env.rank != 0) {
+        TRY_VOID(store->set(keyOf(env.rank), mine ? "+" + *mine : "-" + mine.error().toString()));
+        if (!mine) return tl::unexpected<Error>(mine.error());
+        return std::optional<std::vector<std::string>>();
+    }
+    if (!mine) return tl::unexpected<Error>(mine.error());
+    std::vector<std::string> results{std::move(*mine)};
+    for (int rank = 1; rank < env.size; ++rank) {
+        const Result<std::string> text = store->get(keyOf(rank), options.timeout);
+        if (!text) return tl::unexpected<Error>(text.error());
+        if (text->starts_with("-")) return failure(ErrorCode::RuntimeFailure, fmt::format("rank {}", rank), text->substr(1));
+        results.push_back(text->substr(1));
+    }
+    return std::optional(std::move(results));
+}
+
+}  // namespace
+
+Result<int> rankCount(const RunRanksOptions& options) {
+    TRY(const std::optional<RankEnv> env, rankEnvOfProcess());
+    if (options.localRanks > 0) {
+        if (env && env->size > 1)
+            return failure(ErrorCode::Usage, "--local-ranks", fmt::format("{} has started {} ranks already; leave --local-ranks out, or start the program by itself", env->launcher, env->size));
+        return options.localRanks;
+    }
+    return env ? env->size : 1;
+}
+
+Result<std::optional<std::vector<std::string>>> runRanks(const RunRanksOptions& options, const RankWork& work) {
+    TRY(const int ranks, rankCount(options));
+    if (options.localRanks > 0) return runLocal(options, work);
+    if (options.linkBitsPerSecond) return failure(ErrorCode::Usage, "--link", "shapes the links between local ranks; give --local-ranks too");
+    TRY(const std::optional<RankEnv> env, rankEnvOfProcess());
+    if (ranks > 1) return runAsLaunched(*env, options, work);
+    TRY(std::string only, runAsRank(env.value_or(RankEnv{}), {}, work, {}));
+    return std::optional(std::vector<std::string>{std::move(only)});
+}
+
+}  // namespace ringside
