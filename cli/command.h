@@ -35,6 +35,7 @@ void addSweep(CommandLine& line);
 void addCompare(CommandLine& line);
 void addCollective(CommandLine& line);
 void addRun(CommandLine& line);
+void addCalibrate(CommandLine& line);
 void addPlan(CommandLine& line);
 void addCatalog(CommandLine& line);
 void addCompletion(CommandLine& line);

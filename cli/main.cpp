@@ -23,6 +23,7 @@ int realMain(int argc, char** argv) {
     addSweep(line);
     addCompare(line);
     addCollective(line);
+    addCalibrate(line);
     addRun(line);
     addPlan(line);
     addCatalog(line);

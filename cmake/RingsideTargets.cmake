@@ -8,6 +8,7 @@ find_package(Threads REQUIRED)
 find_package(dnnl REQUIRED)   # oneDNN: the CPU's kernels
 find_package(Gloo REQUIRED)   # the CPU's collectives
 find_package(Eigen3 REQUIRED NO_MODULE)
+find_package(ZLIB REQUIRED)
 find_package(Boost 1.74 REQUIRED)  # Boost.Graph is header-only for what is used here
 
 set(CMAKE_CXX_STANDARD 20)
@@ -21,7 +22,7 @@ endif()
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
-  add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # lets ccache see through precompiled headers
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)  # lets ccache see through precompiled headers
 endif()
 
 add_library(ringside_flags INTERFACE)
@@ -61,7 +62,7 @@ function(ringside_library name folder)
     if(name STREQUAL "base")
       target_precompile_headers(ringside_base PRIVATE <algorithm> <functional> <map> <memory> <optional> <string> <vector>
                                                       <fmt/format.h> <nlohmann/json.hpp> <tl/expected.hpp>)
-    else()
+    elseif(NOT name STREQUAL "comm")  # GCC takes the optimisation level from the precompiled header, and sums need -O3 to be vectorised
       target_precompile_headers(ringside_${name} REUSE_FROM ringside_base)
     endif()
   else()

@@ -76,6 +76,9 @@ struct CpuDeviceOptions {
 };
 Result<std::unique_ptr<ComputeDevice>> makeCpuDevice(const CpuDeviceOptions& options = {});
 
+/// "oneDNN 2.6.3, own loops with AVX-512": what the CPU device computes with. Starts no thread.
+std::string cpuLibraries();
+
 /// Loads ringside-cuda.so from beside the program, from `module`, or from RINGSIDE_CUDA_MODULE. Fails (missing capability) with
 /// the reason: no module, no driver, no device.
 Result<std::unique_ptr<ComputeDevice>> makeCudaDevice(int ordinal, const std::string& module = {});

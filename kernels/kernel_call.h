@@ -2,6 +2,7 @@
 //
 // Tensors are dense, row-major, of `dtype` unless a row says otherwise. `in` are read, `out` are written (and read too where
 // it says "+="). A null pointer leaves an optional operand out ("[bias]"). Dims and scalars stand in the order given here.
+// Statistics, log-sums and losses are fp32 whatever `dtype` says.
 #pragma once
 
 #include <array>

@@ -360,8 +360,8 @@ private:
     Result<void> readProfiles() {
         const auto given = root_.find("profile");
         if (given) scenario_.profileAsGiven = given->value();
-        for (const NodeGroup& group : scenario_.cluster.nodes) {
-            const Device& device = group.kind.device;
+        for (NodeGroup& group : scenario_.cluster.nodes) {
+            Device& device = group.kind.device;
             Profile profile = datasheetProfile(device);
             if (given && given->value().is_string()) {
                 const std::string nameOrPath = given->value().get<std::string>();
@@ -381,6 +381,7 @@ private:
             } else if (given) {
                 return given->error("expected a profile's name, a path or an object of figures");
             }
+            TRY(device, withMeasuredFigures(device, profile));
             scenario_.profiles.push_back(std::move(profile));
         }
         return {};

@@ -1,5 +1,6 @@
 // How ranks find each other: makeGlooWorld() and its groups. What a group can do is in gloo_communicator.cpp.
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <set>
@@ -14,6 +15,7 @@
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "calibrate/comm/gloo_communicator.h"
 #include "calibrate/comm/gloo_group.h"
@@ -110,6 +112,23 @@ Result<std::string> resolveHere(const std::string& name) {
     return std::string(digits);
 }
 
+/// Whether the address is one of this machine's, asked before Gloo, which leaks memory when it is not.
+Result<void> checkAddressIsHere(const std::string& digits) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICHOST;
+    addrinfo* list = nullptr;
+    int error = EADDRNOTAVAIL;
+    if (::getaddrinfo(digits.c_str(), nullptr, &hints, &list) == 0) {
+        const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
+        const Socket socket(::socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        error = socket.open() && ::bind(socket.get(), list->ai_addr, list->ai_addrlen) == 0 ? 0 : errno;
+    }
+    if (error == 0) return {};
+    return failure(ErrorCode::RuntimeFailure, "rendezvous",
+                   fmt::format("cannot use the address {}: {}; name an interface or address of this machine", digits, std::strerror(error)));
+}
+
 class GlooWorld : public CommWorld {
 public:
     GlooWorld(const GlooWorldOptions& options, std::shared_ptr<KeyValueStore> store) : options_(options), store_(std::move(store)) {}
@@ -124,6 +143,7 @@ public:
         if (overNetwork && isLoopbackAddress(address) && options_.interface.empty() && options_.hostname.empty()) {
             TRY(address, store_->get(kServedAtKey, options_.timeout));
         }
+        TRY_VOID(checkAddressIsHere(address));
         try {
             device_ = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(address.c_str()));
         } catch (const std::exception& exception) {

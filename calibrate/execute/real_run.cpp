@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <thread>
-
-#include <sched.h>
 
 #include <fmt/format.h>
 
+#include "model/base/check.h"
 #include "model/base/json_cursor.h"
 #include "sim/player/fold_ranks.h"
 #include "sim/player/timeline_trace.h"
@@ -17,27 +15,11 @@
 namespace ringside {
 namespace {
 
-/// Each rank gets cores of its own where there are enough; all its threads share them, those of the collectives too.
-int firstCoreOf(const RankEnv& env, int localRanks, int threads) {
-    const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-    if (env.localRank * threads + threads > cores || localRanks * threads > cores) return -1;
-    return env.localRank * threads;
-}
-
-void stayOnCores(int first, int threads) {
-    if (first < 0) return;
-    cpu_set_t cores;
-    CPU_ZERO(&cores);
-    for (int i = 0; i < threads; ++i) CPU_SET(static_cast<unsigned>(first + i), &cores);
-    (void)sched_setaffinity(0, sizeof cores, &cores);  // where the host forbids it, it goes without
-}
-
-Result<std::unique_ptr<ComputeDevice>> makeDevice(const RealRunOptions& options, const RankEnv& env, int ranks) {
-    if (options.device == "cuda") return makeCudaDevice(env.localRank);
+Result<std::unique_ptr<ComputeDevice>> makeDevice(const RealRunOptions& options, const RankContext& context) {
+    if (options.device == "cuda") return makeCudaDevice(context.env.localRank);
     CpuDeviceOptions cpu;
-    cpu.threads = options.threads;
-    cpu.firstCore = firstCoreOf(env, options.ranks.localRanks > 0 ? ranks : 1, options.threads);
-    stayOnCores(cpu.firstCore, cpu.threads);
+    cpu.threads = options.ranks.threads;
+    cpu.firstCore = context.firstCore;
     return makeCpuDevice(cpu);
 }
 
@@ -98,15 +80,19 @@ std::vector<ParameterPart> partsFrom(const Json& json) {
 }
 
 Result<std::string> runRank(const Schedule& schedule, const Scenario& scenario, const RealRunOptions& options, RankContext& context) {
-    TRY(const std::unique_ptr<ComputeDevice> device, makeDevice(options, context.env, static_cast<int>(schedule.world)));
+    TRY(const std::unique_ptr<ComputeDevice> device, makeDevice(options, context));
     ExecuteOptions execute = options.execute;
     execute.progress = context.progress;
-    TRY(const std::unique_ptr<Executor> executor, Executor::create(schedule, context.env.rank, scenario.training, *device, context.world, execute));
+    const bool alone = schedule.world == 1;
+    TRY(const std::unique_ptr<Executor> executor, Executor::create(schedule, alone ? 0 : context.env.rank, scenario.training, *device, alone ? nullptr : context.world, execute));
     Json out = {{"seconds", Json::array()}, {"losses", Json::array()}, {"tasks", Json::array()}, {"device", device->info().name}, {"libraries", device->info().libraries}};
-    for (int step = 0; step < options.warmUp + options.steps; ++step) {
+    double measured = 0;
+    const auto isEnough = [&](int step) { return step >= options.warmUp + options.steps && (measured >= options.leastSeconds || step >= options.warmUp + options.mostSteps); };
+    for (int step = 0; !isEnough(step); ++step) {
         TRY(const ExecutedStep done, executor->runStep(step));
         out["losses"].push_back(done.losses.empty() ? 0 : std::accumulate(done.losses.begin(), done.losses.end(), 0.0) / static_cast<double>(done.losses.size()));
         if (step < options.warmUp) continue;
+        measured += done.seconds;
         out["seconds"].push_back(done.seconds);
         out["tasks"].push_back(toJson(done.tasks));
     }
@@ -184,6 +170,15 @@ Result<std::optional<RealRun>> runForReal(const Scenario& scenario, const RealRu
         for (std::size_t s = 0; s < run.losses.size(); ++s) run.losses[s] += rank.losses[s] / static_cast<double>(run.ranks.size());
     }
     return std::optional(std::move(run));
+}
+
+Result<std::vector<RealRank>> runAlone(const Schedule& schedule, const Scenario& scenario, const RealRunOptions& options) {
+    CHECK(schedule.world == 1);
+    TRY(const std::optional<std::vector<std::string>> results, runRanks(options.ranks, [&](RankContext& context) { return runRank(schedule, scenario, options, context); }));
+    std::vector<RealRank> ranks;
+    if (results)
+        for (const std::string& text : *results) ranks.push_back(rankFrom(Json::from_cbor(text)));
+    return ranks;
 }
 
 Result<double> parameterDifference(const RealRun& one, const RealRun& other) {

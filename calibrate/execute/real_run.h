@@ -17,8 +17,9 @@ struct RealRunOptions {
     RunRanksOptions ranks;
     int steps = 5;                ///< measured, after the warm-up
     int warmUp = 1;               ///< steps that are run but not reported
-    int threads = 1;              ///< of each rank's kernels
     std::string device = "cpu";   ///< cpu or cuda
+    double leastSeconds = 0;      ///< go on measuring for this long, …
+    int mostSteps = 0;            ///< … but for no more than so many steps
     ExecuteOptions execute;
     bool keepParameters = false;  ///< bring the parameters to rank 0
 };
@@ -46,6 +47,10 @@ struct RealRun {
 
 /// Nothing in a process that is not rank 0. Fails as Executor and runRanks do.
 Result<std::optional<RealRun>> runForReal(const Scenario& scenario, const RealRunOptions& options);
+
+/// Every rank runs the whole of a schedule for one rank by itself, all at the same time: what a machine does when all its ranks
+/// compute. One entry per rank; nothing in a process that is not rank 0.
+Result<std::vector<RealRank>> runAlone(const Schedule& schedule, const Scenario& scenario, const RealRunOptions& options);
 
 /// The same samples on one device, here; then the largest difference of the parameters, relative to the largest element of each
 /// tensor. REQUIRES: `run` kept its parameters.

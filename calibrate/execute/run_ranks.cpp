@@ -1,5 +1,8 @@
 #include "calibrate/execute/run_ranks.h"
 
+#include <thread>
+
+#include <sched.h>
 #include <sys/prctl.h>
 
 #include <fmt/format.h>
@@ -14,9 +17,21 @@ namespace {
 /// Timers of this process fire when they are due, not up to 50 µs later (paced kernels, time-outs).
 void wakeOnTime() { prctl(PR_SET_TIMERSLACK, 1UL); }
 
-Result<std::string> runAsRank(const RankEnv& env, const GlooWorldOptions& gloo, const RankWork& work, std::function<void(const std::string&)> progress) {
+/// All threads of the rank, those of the collectives too, on cores of its own. Called before any of them exists.
+int stayOnCores(const RankEnv& env, int localRanks, int threads) {
+    const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+    if (localRanks * threads > cores || (env.localRank + 1) * threads > cores) return -1;
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    const int first = env.localRank * threads;
+    for (int i = 0; i < threads; ++i) CPU_SET(static_cast<unsigned>(first + i), &own);
+    return sched_setaffinity(0, sizeof own, &own) == 0 ? first : -1;  // where the host forbids it, it goes without
+}
+
+Result<std::string> runAsRank(const RankEnv& env, const RunRanksOptions& options, const GlooWorldOptions& gloo, const RankWork& work, std::function<void(const std::string&)> progress) {
     wakeOnTime();
-    RankContext context{env, nullptr, std::move(progress)};
+    RankContext context{env, nullptr, -1, std::move(progress)};
+    if (options.localRanks > 0) context.firstCore = stayOnCores(env, options.localRanks, options.threads);
     std::unique_ptr<CommWorld> world;
     if (env.size > 1) {
         TRY(world, makeGlooWorld(gloo));
@@ -39,7 +54,7 @@ Result<std::optional<std::vector<std::string>>> runLocal(const RunRanksOptions& 
             gloo.env = rank.env();
             gloo.timeout = options.timeout;
             if (link) gloo.hostname = link->address(rank.env().rank);
-            return runAsRank(rank.env(), gloo, work, [&](const std::string& task) { rank.progress(task); });
+            return runAsRank(rank.env(), options, gloo, work, [&](const std::string& task) { rank.progress(task); });
         }));
     return std::optional(std::move(results));
 }
@@ -51,7 +66,7 @@ Result<std::optional<std::vector<std::string>>> runAsLaunched(const RankEnv& env
     gloo.env = env;
     gloo.store = store;
     gloo.timeout = options.timeout;
-    Result<std::string> mine = runAsRank(env, gloo, work, {});
+    Result<std::string> mine = runAsRank(env, options, gloo, work, {});
     const auto keyOf = [](int rank) { return fmt::format("result/{}", rank); };
     if (env.rank != 0) {
         TRY_VOID(store->set(keyOf(env.rank), mine ? "+" + *mine : "-" + mine.error().toString()));
@@ -87,7 +102,7 @@ Result<std::optional<std::vector<std::string>>> runRanks(const RunRanksOptions& 
     if (options.linkBitsPerSecond) return failure(ErrorCode::Usage, "--link", "shapes the links between local ranks; give --local-ranks too");
     TRY(const std::optional<RankEnv> env, rankEnvOfProcess());
     if (ranks > 1) return runAsLaunched(*env, options, work);
-    TRY(std::string only, runAsRank(env.value_or(RankEnv{}), {}, work, {}));
+    TRY(std::string only, runAsRank(env.value_or(RankEnv{}), options, {}, work, {}));
     return std::optional(std::vector<std::string>{std::move(only)});
 }
 

@@ -18,6 +18,7 @@ struct RunRanksOptions {
     int localRanks = 0;                         ///< fork so many; 0: what the launcher's variables say, or this process alone
     std::chrono::milliseconds timeout{60'000};  ///< for ranks to come, for an operation, and without progress
     int port = 0;                               ///< local ranks: of the store; 0: a free one
+    int threads = 1;                            ///< cores of each rank: where there are enough, it stays on its own, with all its threads
     std::optional<double> linkBitsPerSecond;    ///< local ranks: each in a network namespace of its own, joined by links of this rate
 };
 
@@ -25,6 +26,7 @@ struct RunRanksOptions {
 struct RankContext {
     RankEnv env;
     CommWorld* world = nullptr;  ///< null where there is one rank only
+    int firstCore = -1;          ///< the rank's cores; −1: any
     std::function<void(const std::string&)> progress;
 };
 

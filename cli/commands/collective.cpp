@@ -93,6 +93,7 @@ Result<int> runCollective(const CollectiveFlags& flags) {
     const Profile& profile = scenario.profiles[shape.nodeKind];
     options.nccl.bandwidthScale *= profile.collectiveBandwidth.value;
     options.nccl.latencyScale *= profile.collectiveLatency.value;
+    if (!profile.collectives.empty()) options.measured = std::make_shared<const std::vector<CollectiveCurve>>(profile.collectives);
     TRY(const CollectiveModel model, CollectiveModel::create(scenario.cluster, shape, scenario.pricing.backend, options));
 
     std::vector<Row> rows;

@@ -6,6 +6,7 @@
 #include "calibrate/execute/local_scenario.h"
 #include "calibrate/execute/real_run.h"
 #include "cli/command.h"
+#include "cli/commands/numbers.h"
 #include "cli/commands/scenario_flags.h"
 #include "cli/output/run_text.h"
 #include "sim/prediction.h"
@@ -21,14 +22,6 @@ struct RunFlags {
     bool check = false, paced = false;
 };
 
-Result<std::int64_t> wholeNumber(const std::string& flag, const std::string& text, std::int64_t least, std::int64_t most) {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
-        return failure(ErrorCode::Usage, flag, fmt::format("expected a whole number from {} to {}, found '{}'", least, most, text));
-    return value;
-}
-
 Result<RealRunOptions> optionsOf(const RunFlags& flags) {
     RealRunOptions options;
     if (!flags.localRanks.empty()) {
@@ -43,7 +36,7 @@ Result<RealRunOptions> optionsOf(const RunFlags& flags) {
     options.steps = static_cast<int>(steps);
     options.warmUp = static_cast<int>(warmUp);
     options.ranks.timeout = std::chrono::seconds(timeout);
-    options.threads = static_cast<int>(threads);
+    options.ranks.threads = static_cast<int>(threads);
     options.execute.seed = static_cast<std::uint64_t>(seed);
     if (!flags.port.empty()) {
         TRY(const std::int64_t port, wholeNumber("--port", flags.port, 1, 65'535));

@@ -58,7 +58,7 @@ public:
         info_.kind = "cpu";
         info_.name = processorName();
         info_.memoryBytes = options.memoryLimit > 0 ? options.memoryLimit : physicalMemory();
-        info_.libraries = fmt::format("{}, own loops with {}", OneDnn::version(), vectorLoops().instructions);
+        info_.libraries = cpuLibraries();
         info_.pinned = options.firstCore >= 0 && canPin();
         const int cores = info_.pinned ? options.threads : coresOfThisThread();
         spin_ = cores > 1;
@@ -167,6 +167,8 @@ private:
 };
 
 }  // namespace
+
+std::string cpuLibraries() { return fmt::format("{}, own loops with {}", OneDnn::version(), vectorLoops().instructions); }
 
 Result<std::unique_ptr<ComputeDevice>> makeCpuDevice(const CpuDeviceOptions& options) {
     if (options.threads < 1) return badInput("CPU device", fmt::format("threads is {}; expected at least 1", options.threads));

@@ -50,15 +50,17 @@ void geluTanhGradientLoop(const float* dy, const float* x, float* dx, i64 n) {
 #pragma omp simd
     for (i64 i = 0; i < n; ++i) {
         const float square = x[i] * x[i];
-        const float s = fastSigmoid(2.0F * kGeluTanhScale * (x[i] + kGeluTanhCubic * x[i] * square));
-        dx[i] = dy[i] * (s + x[i] * s * (1.0F - s) * 2.0F * kGeluTanhScale * (1.0F + 3.0F * kGeluTanhCubic * square));
+        float slope = 0;
+        const float s = sigmoidAndSlope(2.0F * kGeluTanhScale * (x[i] + kGeluTanhCubic * x[i] * square), slope);
+        dx[i] = dy[i] * (s + x[i] * slope * 2.0F * kGeluTanhScale * (1.0F + 3.0F * kGeluTanhCubic * square));
     }
 }
 void siluGradientLoop(const float* dy, const float* x, float* dx, i64 n) {
 #pragma omp simd
     for (i64 i = 0; i < n; ++i) {
-        const float s = fastSigmoid(x[i]);
-        dx[i] = dy[i] * s * (1.0F + x[i] * (1.0F - s));
+        float slope = 0;
+        const float s = sigmoidAndSlope(x[i], slope);
+        dx[i] = dy[i] * (s + x[i] * slope);
     }
 }
 void tanhGradientLoop(const float* dy, const float* y, float* dx, i64 n) {

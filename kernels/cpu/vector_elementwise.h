@@ -107,8 +107,8 @@ void toBf16Loop(const float* x, std::uint16_t* y, i64 n) {
     }
 }
 
-// Sums over many elements: fp32 within a block, fp64 over blocks.
-constexpr i64 kSumBlock = 2048;
+// Sums over many elements: fp32 within a block (short, as not every build has vectors to spread a sum over), fp64 over blocks.
+constexpr i64 kSumBlock = 256;
 
 template <class Term>
 inline double blockedSum(i64 n, Term term) {

@@ -51,6 +51,13 @@ inline float fastTanh(float x) {
 }
 
 inline float fastSigmoid(float x) { return 1.0F / (1.0F + fastExp(-x)); }
+/// σ(x), and its derivative σ·(1 − σ) without the cancellation in 1 − σ.
+inline float sigmoidAndSlope(float x, float& slope) {
+    const float e = fastExp(x < 0.0F ? x : -x);
+    const float inverse = 1.0F / (1.0F + e);
+    slope = e * inverse * inverse;
+    return x < 0.0F ? e * inverse : inverse;
+}
 
 /// The standard normal distribution Φ(x) = ½·erfc(−x/√2), with e^(z²)·erfc(z) as a polynomial in 1 / (1 + 0.4·z). `bell` is e^(−x²/2).
 inline float normalCdf(float x, float& bell) {

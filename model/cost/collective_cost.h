@@ -23,6 +23,12 @@ struct CollectiveCost {
     CollectiveAlgorithm algorithm = CollectiveAlgorithm::None;
     CollectiveProtocol protocol = CollectiveProtocol::None;
     int channels = 0;             ///< multiprocessors that the collective occupies while it runs
+    // Only where it was measured on CPUs (docs/models/cpu-interference.md):
+    double cpuSeconds = 0;        ///< processor time of each rank's own core
+    double computeSlowdown = 0;   ///< measured factor on kernels beside it; 0: not measured
+    double slowdownByCompute = 0; ///< measured factor on it beside kernels; 0: not measured
+
+    bool hasCpuFigures() const { return cpuSeconds > 0 || computeSlowdown > 0 || slowdownByCompute > 0; }
 };
 
 /// Factor of nccl-tests: busbw = algbw × factor (2(n−1)/n for all-reduce, (n−1)/n for all-gather, …). 0 for one rank
@@ -39,6 +45,8 @@ Bytes bytesSentPerRank(CollectiveOp op, Bytes bytes, std::int64_t ranks);
 class CollectiveModel {
 public:
     /// Fails (bad input) where the group does not fit the cluster or a needed figure is missing; the error names it.
+    /// What options.measured has for the op, the backend and the link wins over the closed form (measured_collectives.h), unless
+    /// an algorithm or protocol is forced.
     static Result<CollectiveModel> create(const Cluster& cluster, const GroupShape& group, CollectiveBackend backend,
                                           const CollectiveOptions& options = {});
 

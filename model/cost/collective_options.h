@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "model/cost/collective_kinds.h"
+#include "model/cost/measurements.h"
 
 namespace ringside {
 
@@ -35,6 +38,8 @@ struct GlooOptions {
 struct CollectiveOptions {
     NcclOptions nccl;
     GlooOptions gloo;
+    std::shared_ptr<const std::vector<CollectiveCurve>> measured;  ///< of a profile; they win over the closed form. May be null
+    double networkScale = 1;  ///< > 0; what-if factor on the transfer part of what was measured (the closed forms have their own)
 };
 
 }  // namespace ringside

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "model/base/check.h"
 #include "model/cost/gemm_table.h"
+#include "model/cost/kernel_table.h"
 #include "model/cost/profile_fields.h"
 
 namespace ringside {
@@ -46,9 +48,11 @@ constexpr std::size_t indexOf(DType type) { return static_cast<std::size_t>(type
 
 }  // namespace
 
-Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& profile, DType math) {
+Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& profile, DType math, const ComputeScales& scales) {
     ComputeCost cost;
     cost.math_ = math;
+    cost.scales_ = scales;
+    if (!profile.kernels.empty()) cost.measured_ = std::make_shared<const KernelTable>(profile.kernels);
     TRY_VOID(peakFlops(device, math));
     TRY(const double bandwidth, memoryBandwidth(device));
     cost.bandwidth_ = bandwidth * profile.memoryEfficiency.value;
@@ -75,6 +79,15 @@ Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& pro
         if (samples != profile.gemmTable.end() && !samples->second.empty())
             arithmetic.table = std::make_shared<const GemmTable>(samples->second, cost.gemmModel(arithmetic, 0, 0), cost.fixedSeconds_, sizeOf(type));
     }
+    // Only now: what was measured was measured on the device as it is.
+    if (scales.memory != 1) cost.bandwidth_ = *device.memoryBandwidthGbPerS * scales.memory * 1e9 * profile.memoryEfficiency.value;
+    for (const DType type : kArithmeticTypes) {
+        Arithmetic& arithmetic = cost.arithmetic_[indexOf(type)];
+        if (scales.compute == 1 || arithmetic.peak <= 0) continue;
+        arithmetic.peak = device.peakDenseTflops.at(type) * scales.compute * 1e12;
+        arithmetic.gemmRate =
+            arithmetic.peak * profile.gemmEfficiency.at(type).value * arithmetic.constants->headroom * profile.sustainedClock.value;
+    }
     if (cost.arithmetic_[indexOf(math)].gemmRate <= 0)
         return badInput("profile " + profile.name, fmt::format("gemm_efficiency.{0} or sustained_clock is missing or 0; give them with "
                                                                "--set profile.gemm_efficiency.{0}=VALUE", nameOf(math)));
@@ -94,6 +107,14 @@ GemmModel ComputeCost::gemmModel(const Arithmetic& arithmetic, double busySms, d
 }
 
 double ComputeCost::seconds(const KernelWork& work, double busySms, double busyBandwidth) const {
+    const auto measured = measured_ ? measured_->seconds(work) : std::nullopt;
+    if (!measured) return formulaSeconds(work, busySms, busyBandwidth);
+    const double alone = *measured / (work.cls == KernelClass::Memory ? scales_.memory : scales_.compute);
+    if (busySms <= 0 && busyBandwidth <= 0) return alone;
+    return alone * formulaSeconds(work, busySms, busyBandwidth) / formulaSeconds(work, 0, 0);
+}
+
+double ComputeCost::formulaSeconds(const KernelWork& work, double busySms, double busyBandwidth) const {
     switch (work.cls) {
         case KernelClass::Gemm:
         case KernelClass::Convolution: return gemmSeconds(work, busySms, busyBandwidth);
@@ -119,6 +140,12 @@ double ComputeCost::gemmSeconds(const KernelWork& work, double busySms, double b
     const double bytes = work.bytes > 0 ? work.bytes : gemmBytes(shape, elementSize);
     const double formula = fixedSeconds_ + model.seconds(shape, bytes, elementSize);
     if (convolution || !own.table) return formula;
+    if (!waveQuantised_) {  // tiles and waves say nothing about a CPU: the formula only tells what a busy memory costs
+        const double alone = work.flops > 0 ? work.flops * own.table->secondsPerFlop(shape) / scales_.compute : formula;
+        if (busySms <= 0 && busyBandwidth <= 0) return alone;
+        const double free = fixedSeconds_ + gemmModel(own, 0, 0).seconds(shape, bytes, elementSize);
+        return alone * std::max(1.0, formula / free);
+    }
     // A table's ratio belongs to the bytes of the bare product: what the kernel adds (a bias, an fp32 result) stays on top.
     return formula * own.table->correction(shape);
 }

@@ -16,18 +16,25 @@
 namespace ringside {
 
 class GemmTable;
+class KernelTable;
+
+/// What-if factors: 1.1 makes that resource of the device 10 % faster, measured kernels included.
+struct ComputeScales {
+    double compute = 1, memory = 1;
+};
 
 /// Device figures that kernels need, checked once. Value type, cheap to copy, safe to read from many threads.
 class ComputeCost {
 public:
     /// Fails (bad input) where the device lacks a figure that `math` needs; the error names it. An unknown number of
     /// multiprocessors is no error: the count is then assumed by architecture and waves are not quantised.
-    static Result<ComputeCost> create(const Device& device, const Profile& profile, DType math);
+    static Result<ComputeCost> create(const Device& device, const Profile& profile, DType math, const ComputeScales& scales = {});
 
     /// Device time of one kernel that has `busySms` of the multiprocessors and `busyBandwidth` (0…1) of the memory
     /// bandwidth taken away by a collective that runs beside it. Never decreases as either grows.
     /// Kernels whose arithmetic type the device has no peak for are priced with that of `create`.
-    /// Allocates nothing; O(1), or O(samples) where the profile has measured matmuls of that type.
+    /// Kernels that the profile has measured under their own name take that time (kernel_table.h); what a collective takes away
+    /// stretches it as it does the formula. Allocates nothing; O(1), or O(samples) where the profile has measurements.
     double seconds(const KernelWork& work, double busySms = 0, double busyBandwidth = 0) const;
 
     /// False where the device's number of multiprocessors is not known, so that waves are a smooth quotient.
@@ -43,12 +50,15 @@ private:
         std::shared_ptr<const GemmTable> table;
     };
 
+    double formulaSeconds(const KernelWork& work, double busySms, double busyBandwidth) const;
     GemmModel gemmModel(const Arithmetic& arithmetic, double busySms, double busyBandwidth) const;
     double gemmSeconds(const KernelWork& work, double busySms, double busyBandwidth) const;
     double attentionSeconds(const KernelWork& work, double busySms, double busyBandwidth) const;
     double memorySeconds(double bytes, double busySms, double busyBandwidth) const;
     const Arithmetic& arithmetic(DType type) const;
 
+    std::shared_ptr<const KernelTable> measured_;  ///< null: nothing was
+    ComputeScales scales_;
     std::array<Arithmetic, 10> arithmetic_;  ///< by DType
     DType math_ = DType::Bf16;
     std::shared_ptr<const std::array<GemmConstants, 2>> constants_;  ///< of 16-bit and of 32-bit operands

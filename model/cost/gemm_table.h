@@ -6,6 +6,7 @@
 
 #include "model/cost/gemm_model.h"
 #include "model/cost/profile.h"
+#include "model/cost/shape_regression.h"
 
 namespace ringside {
 
@@ -15,15 +16,14 @@ public:
     /// shape (other layouts, repetitions) are averaged.
     GemmTable(const std::vector<GemmSample>& samples, const GemmModel& formula, double fixedSeconds, Bytes elementSize);
 
-    /// Measured time over formula time for the shape: that of the sample where it was measured, else the mean of all samples'
-    /// logarithms weighted by distance⁻⁴ in (log batch, log m, log n, log k). O(samples), allocates nothing.
+    /// Measured time over formula time for the shape: that of the sample where it was measured, else what the nearest samples'
+    /// logarithms say (shape_regression.h). O(samples), allocates nothing.
     double correction(const GemmShape& shape) const;
+    /// Measured seconds per FLOP, likewise, without the formula: for devices whose tiles and waves nobody knows (CPUs).
+    double secondsPerFlop(const GemmShape& shape) const;
 
 private:
-    // Columns apart and padded to a multiple of the lanes, so that the scan is vectorised.
-    std::vector<float> batch_, m_, n_, k_, logRatio_;
-    std::vector<double> ratio_;  // exact, for hits
-    std::vector<GemmShape> shapes_;
+    ShapeRegression logRatio_, logSecondsPerFlop_;
 };
 
 }  // namespace ringside

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "model/base/names.h"
+#include "model/cost/measurements_json.h"
 #include "model/cost/profile_fields.h"
 
 namespace ringside {
@@ -46,7 +47,7 @@ Result<std::vector<GemmSample>> samplesFromJson(const JsonCursor& cursor) {
     std::vector<GemmSample> samples;
     samples.reserve(rows.size());
     for (const JsonCursor& row : rows) {
-        TRY_VOID(row.keys({"batch", "m", "n", "k", "tflops"}));
+        TRY_VOID(row.keys({"batch", "m", "n", "k", "tflops", "relative_spread"}));
         GemmSample sample;
         TRY(sample.shape.batch, row.intOr("batch", 1, 1, kMaxDimension));
         for (const auto& [key, field] : {std::pair{"m", &GemmShape::m}, {"n", &GemmShape::n}, {"k", &GemmShape::k}}) {
@@ -55,9 +56,23 @@ Result<std::vector<GemmSample>> samplesFromJson(const JsonCursor& cursor) {
         }
         TRY(const JsonCursor tflops, row.at("tflops"));
         TRY(sample.tflops, tflops.asNumber(1e-9, 1e9));
+        TRY(sample.relativeSpread, row.numberOr("relative_spread", 0, 0, 10));
         samples.push_back(sample);
     }
     return samples;
+}
+
+/// Checked by setting them on a device that is thrown away.
+Result<std::map<std::string, double>> deviceFiguresFromJson(const JsonCursor& cursor) {
+    TRY_VOID(cursor.keys(deviceFigureKeys()));
+    std::map<std::string, double> figures;
+    Device scratch;
+    for (const auto& item : cursor.value().items()) {
+        TRY(const JsonCursor value, cursor.at(item.key()));
+        TRY(figures[item.key()], value.asNumber(0, 1e18));
+        if (const auto set = setDeviceFigure(scratch, item.key(), figures[item.key()]); !set) return value.error(set.error().message);
+    }
+    return figures;
 }
 
 /// Names of the arithmetic types, for messages.
@@ -69,7 +84,7 @@ std::vector<std::string> arithmeticTypeNames() {
 
 Result<void> readInto(Profile& profile, const JsonCursor& cursor) {
     TRY_VOID(cursor.keys({"format", "version", "name", "device", "created", "tool_version", "command", "environment", "notes", "figures",
-                          "gemm_efficiency", "gemm_table"}));
+                          "gemm_efficiency", "gemm_table", "kernels", "collectives", "device_figures"}));
     TRY(const JsonCursor format, cursor.at("format"));
     TRY(const std::string formatName, format.asString());
     if (formatName != kFormat) return format.error(fmt::format("expected '{}', found '{}'; this is not a profile", kFormat, formatName));
@@ -104,6 +119,18 @@ Result<void> readInto(Profile& profile, const JsonCursor& cursor) {
             TRY(profile.gemmTable[type], samplesFromJson(*found));
         }
     }
+    if (const auto kernels = cursor.find("kernels")) {
+        TRY(profile.kernels, kernelPointsFromJson(*kernels));
+    }
+    if (const auto collectives = cursor.find("collectives")) {
+        TRY(profile.collectives, collectiveCurvesFromJson(*collectives));
+    }
+    if (const auto figures = cursor.find("device_figures")) {
+        TRY(profile.deviceFigures, deviceFiguresFromJson(*figures));
+    }
+    if (const auto environment = cursor.find("environment")) {
+        TRY(profile.environment, environmentFromJson(*environment));
+    }
     return {};
 }
 
@@ -111,6 +138,20 @@ Json figureToJson(const Figure& figure) {
     Json json{{"value", figure.value}, {"relative_spread", figure.relativeSpread}, {"provenance", std::string(nameOf(figure.provenance))}};
     if (!figure.source.empty()) json["source"] = figure.source;
     return json;
+}
+
+Json gemmTableToJson(const Profile& profile) {
+    Json table = Json::object();
+    for (const auto& [type, samples] : profile.gemmTable) {
+        Json& rows = table[std::string(nameOf(type))] = Json::array();
+        for (const GemmSample& sample : samples) {
+            const GemmShape& shape = sample.shape;
+            Json row{{"batch", shape.batch}, {"m", shape.m}, {"n", shape.n}, {"k", shape.k}, {"tflops", sample.tflops}};
+            if (sample.relativeSpread > 0) row["relative_spread"] = sample.relativeSpread;
+            rows.push_back(std::move(row));
+        }
+    }
+    return table;
 }
 
 }  // namespace
@@ -123,6 +164,24 @@ std::string_view nameOf(Provenance provenance) {
         case Provenance::Measured: return "measured";
     }
     return "?";
+}
+
+Result<Device> withMeasuredFigures(Device device, const Profile& profile) {
+    const Json known = toJson(device);
+    for (const auto& [key, value] : profile.deviceFigures) {
+        const auto dot = key.find('.');
+        const auto group = known.find(key.substr(0, dot));
+        const Json* given = group == known.end() ? nullptr : &*group;
+        if (given && dot != std::string::npos) {
+            const auto inner = given->find(key.substr(dot + 1));
+            given = inner == given->end() ? nullptr : &*inner;
+        }
+        // Memory has two keys: what a process sees wins, so that it must not hide a size that the user gave.
+        const bool memory = key.starts_with("memory_") && (key == "memory_gb" || key == "memory_bytes");
+        const bool taken = memory ? device.memoryGb || device.memoryBytes : given && !given->is_null();
+        if (!taken) TRY_VOID(setDeviceFigure(device, key, value));
+    }
+    return device;
 }
 
 std::vector<std::string> profileFigureKeys() {
@@ -185,15 +244,11 @@ Json toJson(const Profile& profile) {
     for (const ProfileField& field : kProfileFields) figures[std::string(field.key)] = figureToJson(profile.*field.figure);
     Json& efficiency = json["gemm_efficiency"] = Json::object();
     for (const auto& [type, figure] : profile.gemmEfficiency) efficiency[std::string(nameOf(type))] = figureToJson(figure);
-    if (profile.gemmTable.empty()) return json;
-    Json& table = json["gemm_table"] = Json::object();
-    for (const auto& [type, samples] : profile.gemmTable) {
-        Json& rows = table[std::string(nameOf(type))] = Json::array();
-        for (const GemmSample& sample : samples) {
-            const GemmShape& shape = sample.shape;
-            rows.push_back(Json{{"batch", shape.batch}, {"m", shape.m}, {"n", shape.n}, {"k", shape.k}, {"tflops", sample.tflops}});
-        }
-    }
+    if (!profile.gemmTable.empty()) json["gemm_table"] = gemmTableToJson(profile);
+    if (!profile.kernels.empty()) json["kernels"] = toJson(profile.kernels);
+    if (!profile.collectives.empty()) json["collectives"] = toJson(profile.collectives);
+    if (!profile.deviceFigures.empty()) json["device_figures"] = profile.deviceFigures;
+    if (profile.environment) json["environment"] = toJson(*profile.environment);
     return json;
 }
 

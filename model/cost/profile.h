@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "model/base/dtype.h"
 #include "model/base/json_cursor.h"
 #include "model/base/result.h"
+#include "model/cost/environment.h"
+#include "model/cost/measurements.h"
 #include "model/hardware/device.h"
 #include "model/workload/kernel_work.h"
 
@@ -34,6 +37,7 @@ struct Figure {
 struct GemmSample {
     GemmShape shape;
     double tflops = 0;
+    double relativeSpread = 0;
 
     bool operator==(const GemmSample&) const = default;
 };
@@ -60,6 +64,10 @@ struct Profile {
     Figure collectiveLatency;               ///< multiplies its latency term
     Figure interference;                    ///< share of memory bandwidth that a running collective takes from compute
     std::map<DType, std::vector<GemmSample>> gemmTable;  ///< measured; wins over the formula
+    KernelPoints kernels;                   ///< measured, by KernelWork::name; they win over gemmTable and every formula
+    std::vector<CollectiveCurve> collectives;     ///< measured; they win over the backend's closed form
+    std::map<std::string, double> deviceFigures;  ///< measured figures of the device itself, by the keys of setDeviceFigure
+    std::optional<Environment> environment;       ///< where it was measured
 
     bool operator==(const Profile&) const = default;
 };
@@ -67,6 +75,9 @@ struct Profile {
 /// The profile of a device made from its datasheet and what is published about its kind (docs/models/profile.md).
 /// Never fails: what the datasheet lacks is missed where it is needed (ComputeCost::create).
 Profile datasheetProfile(const Device& device);
+
+/// The device with what the profile knows about it (a host has no datasheet): figures that `device` lacks come from deviceFigures.
+Result<Device> withMeasuredFigures(Device device, const Profile& profile);
 
 /// Every key that setProfileFigure and the "figures" object of a file know: "launch_us", …, "gemm_efficiency.bf16".
 std::vector<std::string> profileFigureKeys();

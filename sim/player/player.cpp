@@ -22,7 +22,7 @@ struct Payload {
     EventKind kind = EventKind::TaskEnd;
     std::uint32_t rankClass = 0;   // CollectiveEnd: the communicator
     std::uint32_t task = 0;        // CollectiveEnd: its sequence number there
-    std::uint32_t generation = 0;  // TaskEnd: of the stream, Server: of the server; an older one was rescheduled
+    std::uint32_t generation = 0;  // of the stream (TaskEnd), the collective or the server; an older one was rescheduled
 };
 
 /// A communicator of some classes' representatives, and the collective that runs or gathers on it now.
@@ -31,6 +31,12 @@ struct Communicator {
     struct Gathering {
         std::uint32_t sequence = kNone;
         std::vector<std::pair<std::uint32_t, TaskId>> arrived;
+        // Once all are there: how much is left, counted as if no kernel ran beside it, from `since` on.
+        bool running = false;
+        Time since;
+        double remainingPs = 0;
+        double slowdown = 1, slowdownByCompute = 1;
+        std::uint32_t generation = 0;
     };
     std::vector<Gathering> gathering;  // usually one
 };
@@ -60,6 +66,8 @@ struct ClassState {
     Time hostClock;
     bool hostBlocked = false;
     std::vector<std::uint32_t> runningInterference;  // classes of the collectives on this device now
+    std::vector<std::uint32_t> slowable;             // communicators whose running collective a kernel of this rank slows down
+    int runningKernels = 0;
 };
 
 template <class Queue>
@@ -104,7 +112,7 @@ public:
                     break;
                 }
                 case EventKind::Arrive: arrive(p.rankClass, p.task); break;
-                case EventKind::CollectiveEnd: endCollective(p.rankClass, p.task); break;
+                case EventKind::CollectiveEnd: endCollective(p.rankClass, p.task, p.generation); break;
                 case EventKind::Server:
                     if (serverGeneration_ == p.generation) advanceServer();
                     break;
@@ -253,6 +261,7 @@ private:
                 }
                 stream.slowdown = slowdownOf(state, task.work);
                 scheduleEnd(c, s, t);
+                if (++state.runningKernels == 1) repaceCollectives(c, time.start);
                 break;
             case TaskKind::Copy: endAfter(c, s, t, state.prices->copies[task.work]); break;
             case TaskKind::Collective: queue_.push(time.start, kThenArrive, {EventKind::Arrive, c, t, 0}); break;
@@ -330,34 +339,87 @@ private:
         ClassState& state = classes_[c];
         if (state.program->tasks[t].kind != TaskKind::Collective) return sendMessage(c, t);
         const std::uint32_t work = state.program->tasks[t].work;
-        state.runningInterference.push_back(prices_.collectives[work].interference);
-        repace(c);
+        const CollectivePrice& price = prices_.collectives[work];
+        if (!price.idleWhileWaiting) interfere(c, price);
         const std::uint32_t axis = schedule_.collectives[work].axis;
         const std::uint32_t id = state.axisCommunicator[axis], sequence = state.axisSequence[axis]++;
         Communicator& communicator = communicators_[id];
         auto slot = std::find_if(communicator.gathering.begin(), communicator.gathering.end(), [&](const auto& g) { return g.sequence == sequence; });
-        if (slot == communicator.gathering.end()) slot = communicator.gathering.insert(slot, {sequence, {}});
+        if (slot == communicator.gathering.end()) {
+            slot = communicator.gathering.insert(slot, Communicator::Gathering());
+            slot->sequence = sequence;
+        }
         slot->arrived.emplace_back(c, t);
         if (slot->arrived.size() < communicator.members.size()) return;
         for (const auto& [other, twin] : slot->arrived)  // ranks that call different collectives hang, here as there
             if (!(schedule_.collectives[classes_[other].program->tasks[twin].work] == schedule_.collectives[work])) return;
-        const CollectivePrice& price = prices_.collectives[work];
         double slowest = 1;
         for (const std::uint32_t member : communicator.members) slowest = std::max(slowest, classes_[member].linkSlowdown);
         Time duration = price.duration;
         if (slowest > 1) duration += Time::fromSeconds(price.cost.transferSeconds * (slowest - 1));
-        queue_.push(now_ + duration, kEndFirst, {EventKind::CollectiveEnd, id, sequence, 0});
+        if (price.idleWhileWaiting)
+            for (const auto& [other, twin] : slot->arrived) interfere(other, price);
+        if (price.slowdownByCompute <= 1) {
+            queue_.push(now_ + duration, kEndFirst, {EventKind::CollectiveEnd, id, sequence, 0});
+            return;
+        }
+        slot->running = true;
+        slot->since = now_;
+        slot->remainingPs = static_cast<double>(duration.picoseconds());
+        slot->slowdownByCompute = price.slowdownByCompute;
+        slot->slowdown = collectiveSlowdown(communicator, *slot);
+        for (const auto& [other, twin] : slot->arrived) classes_[other].slowable.push_back(id);
+        scheduleCollectiveEnd(id, *slot);
     }
 
-    void endCollective(std::uint32_t id, std::uint32_t sequence) {
+    void interfere(std::uint32_t c, const CollectivePrice& price) {
+        classes_[c].runningInterference.push_back(price.interference);
+        repace(c);
+    }
+
+    /// A kernel on any of its ranks slows a collective down: the others wait for that rank.
+    double collectiveSlowdown(const Communicator& communicator, const Communicator::Gathering& collective) const {
+        for (const std::uint32_t member : communicator.members)
+            if (classes_[member].runningKernels > 0) return collective.slowdownByCompute;
+        return 1;
+    }
+
+    void scheduleCollectiveEnd(std::uint32_t id, Communicator::Gathering& collective) {
+        ++collective.generation;
+        const Time end = collective.since + Time::fromPicoseconds(std::llround(collective.remainingPs * collective.slowdown));
+        queue_.push(end, kEndFirst, {EventKind::CollectiveEnd, id, collective.sequence, collective.generation});
+    }
+
+    /// The first kernel began on this device, or the last one ended: its running collectives change their pace from `at` on.
+    void repaceCollectives(std::uint32_t c, Time at) {
+        for (const std::uint32_t id : classes_[c].slowable)
+            for (Communicator::Gathering& collective : communicators_[id].gathering) {
+                if (!collective.running) continue;
+                const double slowdown = collectiveSlowdown(communicators_[id], collective);
+                if (slowdown == collective.slowdown) continue;
+                // A kernel that the host has still to launch begins later than now, perhaps when the collective is over.
+                if (at > now_ && collective.since + Time::fromPicoseconds(std::llround(collective.remainingPs * collective.slowdown)) <= at) continue;
+                if (at > collective.since) {
+                    collective.remainingPs = std::max(0.0, collective.remainingPs - static_cast<double>((at - collective.since).picoseconds()) / collective.slowdown);
+                    collective.since = at;
+                }
+                collective.slowdown = slowdown;
+                scheduleCollectiveEnd(id, collective);
+            }
+    }
+
+    void endCollective(std::uint32_t id, std::uint32_t sequence, std::uint32_t generation) {
         Communicator& communicator = communicators_[id];
         const auto slot = std::find_if(communicator.gathering.begin(), communicator.gathering.end(), [&](const auto& g) { return g.sequence == sequence; });
+        if (slot == communicator.gathering.end() || slot->generation != generation) return;
+        const bool slowable = slot->running;
         const std::vector<std::pair<std::uint32_t, TaskId>> arrived = std::move(slot->arrived);
         communicator.gathering.erase(slot);
         for (const auto& [c, t] : arrived) {
             const std::uint32_t interference = prices_.collectives[classes_[c].program->tasks[t].work].interference;
             std::vector<std::uint32_t>& running = classes_[c].runningInterference;
             running.erase(std::find(running.begin(), running.end(), interference));
+            if (slowable) std::erase(classes_[c].slowable, id);
             finish(c, t);
             repace(c);
         }
@@ -371,8 +433,11 @@ private:
         state.done[t] = true;
         stream.busy = false;
         ++stream.head;
+        const bool wasKernel = state.program->tasks[t].kind == TaskKind::Kernel && !isLeftOut(state.program->tasks[t]);
+        if (wasKernel) --state.runningKernels;
         tryStart(c, s);
         wakeWaiters(c, t);
+        if (wasKernel && state.runningKernels == 0) repaceCollectives(c, now_);
     }
 
     void wakeWaiters(std::uint32_t c, TaskId t) {

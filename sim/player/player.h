@@ -8,7 +8,8 @@
 //  - A collective starts when every rank of its group has reached it; a rank that got there early occupies its
 //    multiprocessors while it waits, as NCCL's kernels do.
 //  - A push is done when it has arrived at the server, a pull when its answer has; messages share the server's ports.
-//  - A kernel slows down while a collective runs on its device, and speeds up again when it ends.
+//  - A kernel slows down while a collective runs on its device, and speeds up again when it ends. On CPUs a collective slows
+//    down too while a kernel runs on one of its ranks.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,10 @@
 #include "sim/player/prices.h"
 
 #include <algorithm>
+#include <cmath>
+#include <compare>
 #include <map>
+#include <memory>
 
 #include "model/cost/copy_cost.h"
 #include "sim/collective/message_cost.h"
@@ -9,18 +12,35 @@
 namespace ringside {
 namespace {
 
-/// The device with the what-if factors applied.
-Device scaled(Device device, const PricingOptions& options) {
-    for (auto& [dtype, tflops] : device.peakDenseTflops) tflops *= options.computeScale;
-    if (device.memoryBandwidthGbPerS) *device.memoryBandwidthGbPerS *= options.memoryScale;
-    return device;
-}
+/// What a running collective takes from kernels: multiprocessors on a GPU, a share of the rank's own core on a CPU.
+struct Interference {
+    int channels = 0;
+    double cpuFactor = 1;  ///< of a kernel's time
+    bool measured = false; ///< then the factor says it all, memory bandwidth included
 
-/// Prices of the collectives, and which of them interfere alike (those that occupy the same number of multiprocessors).
+    auto operator<=>(const Interference&) const = default;
+};
+
+/// Prices of the collectives, and which of them interfere alike.
 struct CollectivePrices {
     std::vector<CollectivePrice> prices;
-    std::vector<int> channels;  // per interference class
+    std::vector<Interference> classes;
 };
+
+/// Factors are kept in steps, so that collectives of many sizes share a class.
+double inSteps(double factor) { return std::round(factor * 128) / 128; }
+
+/// Docs/models/cpu-interference.md: both threads of the core are always ready to run, and the scheduler is fair. The collective
+/// gets the share it needs up to a half; beyond that it is slowed, and kernels never below half their pace.
+Interference cpuInterference(CollectivePrice& price) {
+    const CollectiveCost& cost = price.cost;
+    constexpr double kFairShare = 0.5;
+    const double share = cost.seconds > 0 ? std::min(1.0, cost.cpuSeconds / cost.seconds) : 0.0;
+    const double kernels = cost.computeSlowdown > 0 ? cost.computeSlowdown : 1 / (1 - std::min(share, kFairShare));
+    price.slowdownByCompute = std::max(1.0, cost.slowdownByCompute > 0 ? cost.slowdownByCompute : share / kFairShare);
+    price.idleWhileWaiting = true;
+    return {0, inSteps(std::max(1.0, kernels)), true};
+}
 
 /// The shape of an axis' communicators. All of them work at the same time, so those that leave a node share its NICs.
 GroupShape axisShape(const Cluster& cluster, const CommAxis& axis) {
@@ -56,11 +76,13 @@ Result<CollectivePrices> priceCollectives(const Schedule& schedule, const Cluste
         collectiveOptions.nccl.latencyScale *= profile.collectiveLatency.value;
         collectiveOptions.gloo.bandwidthScale *= profile.collectiveBandwidth.value * options.networkScale;
         collectiveOptions.gloo.latencyScale *= profile.collectiveLatency.value;
+        collectiveOptions.networkScale = options.networkScale;
+        if (!profile.collectives.empty()) collectiveOptions.measured = std::make_shared<const std::vector<CollectiveCurve>>(profile.collectives);
         TRY(CollectiveModel model, CollectiveModel::create(cluster, shape, options.backend, collectiveOptions));
         models.push_back(std::move(model));
         shapes.push_back(shape);
     }
-    std::map<int, std::uint32_t> classOf;
+    std::map<Interference, std::uint32_t> classOf;
     out.prices.reserve(schedule.collectives.size());
     for (const CollectiveWork& work : schedule.collectives) {
         CollectivePrice price;
@@ -71,8 +93,10 @@ Result<CollectivePrices> priceCollectives(const Schedule& schedule, const Cluste
             TRY(price.cost, models[work.axis].checkedCost(work.op, work.bytes()));
         }
         price.duration = Time::fromSeconds(price.cost.seconds);
-        const auto [it, isNew] = classOf.try_emplace(price.cost.channels, static_cast<std::uint32_t>(out.channels.size()));
-        if (isNew) out.channels.push_back(price.cost.channels);
+        Interference interference{price.cost.channels};
+        if (price.cost.hasCpuFigures() && options.cpuInterference) interference = cpuInterference(price);
+        const auto [it, isNew] = classOf.try_emplace(interference, static_cast<std::uint32_t>(out.classes.size()));
+        if (isNew) out.classes.push_back(interference);
         price.interference = it->second;
         out.prices.push_back(price);
     }
@@ -88,8 +112,8 @@ Result<Prices> priceSchedule(const Schedule& schedule, const Cluster& cluster, c
     prices.collectives = std::move(collectives.prices);
     for (std::size_t g = 0; g < cluster.nodes.size(); ++g) {
         const Profile& profile = profiles[g];
-        const Device device = scaled(cluster.nodes[g].kind.device, options);
-        TRY(const ComputeCost compute, ComputeCost::create(device, profile, math));
+        const Device& device = cluster.nodes[g].kind.device;
+        TRY(const ComputeCost compute, ComputeCost::create(device, profile, math, {options.computeScale, options.memoryScale}));
         prices.waveQuantised = prices.waveQuantised && compute.waveQuantised();
         NodePrices node;
         node.kernels.reserve(schedule.kernels.size());
@@ -99,11 +123,15 @@ Result<Prices> priceSchedule(const Schedule& schedule, const Cluster& cluster, c
             alone.push_back(compute.seconds(kernel));
             node.kernels.push_back(Time::fromSeconds(alone.back()));
         }
-        for (const int channels : collectives.channels) {
+        for (const Interference& interference : collectives.classes) {
             std::vector<float>& column = node.slowdown.emplace_back();
             column.reserve(schedule.kernels.size());
             for (std::size_t k = 0; k < schedule.kernels.size(); ++k) {
-                const double beside = compute.seconds(schedule.kernels[k], channels, profile.interference.value);
+                if (interference.measured) {
+                    column.push_back(static_cast<float>(interference.cpuFactor));
+                    continue;
+                }
+                const double beside = compute.seconds(schedule.kernels[k], interference.channels, profile.interference.value);
                 column.push_back(static_cast<float>(std::max(1.0, beside / alone[k])));
             }
         }

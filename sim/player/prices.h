@@ -23,12 +23,15 @@ struct PricingOptions {
     CollectiveLevel level = CollectiveLevel::Closed;
     // What-if factors: 1.1 makes that resource 10 % faster.
     double computeScale = 1, memoryScale = 1, networkScale = 1, hostScale = 1;
+    bool cpuInterference = true;  ///< false: kernels take no processor time (paced compute), so that nothing slows anything
 };
 
 struct CollectivePrice {
     Time duration;
     CollectiveCost cost;
     std::uint32_t interference = 0;  ///< which column of NodePrices::slowdown applies while it runs
+    double slowdownByCompute = 1;    ///< how much slower it runs while a kernel runs on one of its ranks
+    bool idleWhileWaiting = false;   ///< a rank that waits for its peers takes nothing from kernels (a sleeping thread, not a spinning kernel)
 };
 
 /// What work costs on one kind of node.

@@ -82,6 +82,7 @@ const std::map<std::string, std::vector<std::string>> kStaircase = {
     {"kernels", {"model"}},
     {"calibrate/ranks", {"model/base"}},
     {"calibrate/comm", {"model/base", "kernels", "calibrate/ranks"}},
+    {"calibrate/fit", {"model", "traces"}},
     {"calibrate", {"model", "traces", "sim", "kernels"}},
     {"cli", {"model", "traces", "sim", "kernels", "calibrate"}},
     {"gui", {"model", "traces", "sim", "calibrate"}},

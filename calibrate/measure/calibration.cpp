@@ -1,0 +1,337 @@
+#include "calibrate/measure/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "calibrate/fit/assemble_profile.h"
+#include "calibrate/fit/interference_fit.h"
+#include "calibrate/fit/robust.h"
+#include "calibrate/measure/collective_bench.h"
+#include "calibrate/measure/compute_bench.h"
+#include "calibrate/measure/machine.h"
+#include "kernels/device.h"
+#include "sim/scenario.h"
+
+namespace ringside {
+namespace {
+
+double memoryBytesHere() { return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE)); }
+
+constexpr double kSlowRank = 1.15;  // over the median of the ranks: worth a word
+
+struct Plan {
+    std::vector<CalibrationModel> models;
+    CollectiveBenchOptions collectives;
+    ComputeBenchOptions compute;
+};
+
+Plan planOf(const CalibrationOptions& options) {
+    Plan plan;
+    plan.models = calibrationModels(options.effort);
+    using enum CollectiveOp;
+    plan.collectives.ops = {AllReduce, AllGather, ReduceScatter, Broadcast, Reduce, SendRecv};
+    plan.collectives.link = options.link;
+    plan.collectives.overlap = true;
+    const auto sizes = [&](std::initializer_list<Bytes> kib) {
+        for (const Bytes k : kib) plan.collectives.sizes.push_back(k * kKiB);
+    };
+    switch (options.effort) {
+        case CalibrationEffort::Quick:
+            sizes({4, 64, 512, 4096, 16384});
+            plan.collectives.seconds = 0.12;
+            plan.compute.seconds = 0.9;
+            break;
+        case CalibrationEffort::Normal:
+            sizes({1, 4, 16, 64, 256, 1024, 4096, 16384});
+            plan.collectives.seconds = 0.4;
+            plan.compute.seconds = 2;
+            break;
+        case CalibrationEffort::Thorough:
+            sizes({1, 4, 16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536});
+            plan.collectives.seconds = 1;
+            plan.compute.seconds = 4;
+            plan.compute.maxSteps = 400;
+            break;
+    }
+    return plan;
+}
+
+/// What a model's steps gave, as series of the sample file: one per kernel, and last the steps themselves.
+class StepSeries {
+public:
+    static std::string stepKey(const std::string& model) { return "step " + model; }
+
+    static std::vector<StoredSeries> store(const std::string& model, const std::vector<StepTimings>& ranks, const Json& settings, const std::string& fingerprint) {
+        std::vector<StoredSeries> out;
+        const auto add = [&](std::string key, Json own, std::vector<double> seconds) {
+            StoredSeries& series = out.emplace_back();
+            series.key = std::move(key);
+            series.settings = settings;
+            series.settings.update(own);
+            series.fingerprint = fingerprint;
+            series.seconds = std::move(seconds);
+            series.converged = true;
+        };
+        // Ranks that run at the same time are repetitions of each other.
+        const StepTimings& first = ranks.front();
+        for (std::size_t k = 0; k < first.kernels.size(); ++k) {
+            std::vector<double> seconds;
+            for (const StepTimings& rank : ranks) seconds.insert(seconds.end(), rank.kernels[k].seconds.begin(), rank.kernels[k].seconds.end());
+            add(fmt::format("kernel {} of {} #{}", first.kernels[k].name, model, k), {{"model", model}, {"work", toJson(first.kernels[k].work)}}, thinned(std::move(seconds)));
+        }
+        std::vector<double> copies;
+        for (const double rate : first.copyBytesPerSecond) copies.push_back(1 / rate);
+        if (!copies.empty()) add("copy of " + model, {{"model", model}}, thinned(std::move(copies)));
+        std::vector<double> steps;
+        for (const StepTimings& rank : ranks) steps.insert(steps.end(), rank.stepSeconds.begin(), rank.stepSeconds.end());
+        std::vector<double> overheads;
+        for (const StepTimings& rank : ranks) overheads.push_back(median(rank.stepSeconds) - rank.kernelSeconds);
+        add(stepKey(model), {{"model", model}, {"tasks", first.tasks}, {"overhead_s", median(overheads)}}, steps);
+        return out;
+    }
+
+private:
+    /// At most so many, evenly from the sorted ones: medians and spreads stay what they are.
+    static std::vector<double> thinned(std::vector<double> seconds) {
+        constexpr std::size_t kMost = 64;
+        if (seconds.size() <= kMost) return seconds;
+        std::sort(seconds.begin(), seconds.end());
+        std::vector<double> out;
+        for (std::size_t i = 0; i < kMost; ++i) out.push_back(seconds[(2 * i + 1) * seconds.size() / (2 * kMost)]);
+        return out;
+    }
+};
+
+class Calibrator {
+public:
+    Calibrator(const CalibrationOptions& options, const CalibrationProgress& progress, SampleFile file, Environment environment, int ranks)
+        : options_(options), progress_(progress), plan_(planOf(options)), file_(std::move(file)), environment_(std::move(environment)), fingerprint_(fingerprint(environment_)), ranks_(ranks) {
+        settings_ = {{"ranks", ranks}, {"threads", options.ranks.threads}, {"effort", static_cast<int>(options.effort)}};
+    }
+
+    Result<Calibration> run() {
+        for (const std::string& note : file_.notes()) out_.notes.push_back(note);
+        TRY(const Catalogs catalogs, Catalogs::builtin());
+        if (!options_.collectivesOnly)
+            for (std::size_t m = 0; m < plan_.models.size(); ++m) {
+                report(kComputeShare() * static_cast<double>(m) / static_cast<double>(plan_.models.size()), plan_.models[m].name);
+                TRY_VOID(measureModel(plan_.models[m], catalogs));
+            }
+        if (ranks_ > 1) {
+            report(kComputeShare(), fmt::format("collectives of {} ranks over {}", ranks_, options_.link));
+            TRY_VOID(measureCollectives());
+        }
+        report(1, "fitting");
+        TRY_VOID(assemble());
+        return std::move(out_);
+    }
+
+private:
+    double kComputeShare() const { return options_.collectivesOnly ? 0 : ranks_ > 1 ? 0.7 : 1; }
+    void report(double share, const std::string& what) const {
+        if (progress_) progress_(share, what);
+    }
+
+    const StoredSeries* known(const std::string& key, const Json& settings) const { return options_.fresh ? nullptr : file_.find(key, settings, fingerprint_); }
+
+    /// Series of the model in the file, if all of them are there: the one of its steps is written last.
+    bool reuse(const std::string& model) {
+        if (options_.fresh) return false;
+        bool complete = false;
+        std::vector<const StoredSeries*> own;
+        for (const StoredSeries& series : file_.series()) {
+            if (series.fingerprint != fingerprint_ || series.settings.value("model", "") != model || series.settings.value("ranks", 0) != ranks_ || series.settings.value("effort", -1) != settings_["effort"]) continue;
+            own.push_back(&series);
+            complete = complete || series.key == StepSeries::stepKey(model);
+        }
+        if (!complete) return false;
+        for (const StoredSeries* series : own) take(*series);
+        out_.reused += static_cast<int>(own.size());
+        return true;
+    }
+
+    void take(const StoredSeries& series) {
+        if (series.settings.contains("work")) {
+            KernelTimings& timings = kernels_.emplace_back();
+            timings.name = series.settings["work"]["name"].get<std::string>();
+            timings.work = kernelWorkFrom(series.settings["work"]);
+            timings.seconds = series.seconds;
+        } else if (series.key.starts_with("copy of ")) {
+            for (const double inverse : series.seconds) copyRates_.push_back(1 / inverse);
+        } else if (series.settings.contains("overhead_s")) {
+            overheads_.push_back({series.settings["tasks"].get<double>(), series.settings["overhead_s"].get<double>()});
+        }
+    }
+
+    Result<void> measureModel(const CalibrationModel& model, const Catalogs& catalogs) {
+        if (reuse(model.name)) return {};
+        TRY(const Scenario scenario, resolveScenario(model.document, model.name, catalogs));
+        TRY(const std::vector<StepTimings> timings, benchSteps(scenario, options_.ranks, plan_.compute));
+        if (timings.empty()) return {};  // not rank 0
+        findSlowRanks(model.name, timings);
+        for (StoredSeries& series : StepSeries::store(model.name, timings, settings_, fingerprint_)) {
+            take(series);
+            TRY_VOID(file_.append(std::move(series)));
+            ++out_.measured;
+        }
+        return {};
+    }
+
+    void findSlowRanks(const std::string& model, const std::vector<StepTimings>& ranks) {
+        if (ranks.size() < 2) return;
+        std::vector<double> steps;
+        for (const StepTimings& rank : ranks) steps.push_back(median(rank.stepSeconds));
+        const double middle = median(steps);
+        for (std::size_t r = 0; r < steps.size(); ++r)
+            if (steps[r] > kSlowRank * middle) slow_[r].push_back(fmt::format("{} by {:.0f} %", model, (steps[r] / middle - 1) * 100));
+    }
+
+    Result<void> measureCollectives() {
+        const auto keyOf = [&](CollectiveOp op, Bytes bytes) { return fmt::format("collective {} {} over {}", nameOf(op), bytes, options_.link); };
+        Json settings = settings_;
+        settings["link"] = options_.link;
+        bool all = !options_.fresh;
+        for (const CollectiveOp op : plan_.collectives.ops)
+            for (const Bytes bytes : plan_.collectives.sizes) all = all && known(keyOf(op, bytes), settings);
+        if (all) {
+            for (const CollectiveOp op : plan_.collectives.ops)
+                for (const Bytes bytes : plan_.collectives.sizes) {
+                    const StoredSeries* series = known(keyOf(op, bytes), settings);
+                    collectives_.push_back({CollectiveBackend::Gloo, op, ranks_, options_.link, bytes, series->seconds, series->cpuSeconds});
+                    ++out_.reused;
+                }
+            return {};
+        }
+        TRY(const CollectiveBenchResult result, benchCollectives(options_.ranks, plan_.collectives));
+        if (result.timings.empty()) return {};
+        for (const CollectiveTimings& timings : result.timings) {
+            StoredSeries series;
+            series.key = keyOf(timings.op, timings.bytes);
+            series.settings = settings;
+            series.fingerprint = fingerprint_;
+            series.seconds = timings.seconds;
+            series.cpuSeconds = timings.cpuSeconds;
+            series.converged = true;
+            TRY_VOID(file_.append(std::move(series)));
+            ++out_.measured;
+        }
+        collectives_ = result.timings;
+        overlaps_ = result.overlaps;
+        const double middle = median(result.rankSeconds);
+        for (std::size_t r = 0; r < result.rankSeconds.size(); ++r)
+            if (result.rankSeconds[r] > kSlowRank * middle) slow_[r].push_back(fmt::format("collectives by {:.0f} %", (result.rankSeconds[r] / middle - 1) * 100));
+        return {};
+    }
+
+    /// What a step takes beyond its kernels, as a fixed part and a part per task. Few and noisy points: medians of slopes.
+    std::pair<double, double> overheadFit() const {
+        std::vector<double> slopes;
+        for (std::size_t i = 0; i < overheads_.size(); ++i)
+            for (std::size_t j = 0; j < i; ++j)
+                if (std::abs(overheads_[i].first - overheads_[j].first) > 10) slopes.push_back((overheads_[i].second - overheads_[j].second) / (overheads_[i].first - overheads_[j].first));
+        const double perTask = slopes.empty() ? 0 : std::max(0.0, median(slopes));
+        std::vector<double> rest;
+        for (const auto& [tasks, seconds] : overheads_) rest.push_back(seconds - perTask * tasks);
+        return {rest.empty() ? 0 : std::max(0.0, median(rest)), perTask};
+    }
+
+    Result<void> assemble() {
+        Profile& profile = out_.profile;
+        if (options_.base) profile = *options_.base;
+        profile.name = fmt::format("{} measured, {} rank{} over {}", environment_.cpuModel, ranks_, ranks_ == 1 ? "" : "s", options_.link);
+        profile.device = "cpu";
+        if (!options_.collectivesOnly) {
+            const auto [perStep, perTask] = overheadFit();
+            for (KernelTimings& timings : kernels_)
+                for (double& seconds : timings.seconds) seconds += perTask;
+            TRY_VOID(addKernelTimings(profile, pooled()));
+            deriveFigures(profile, "measured by ringside calibrate");
+            const auto set = [&](Figure& figure, double value) { figure = {value, out_.noise, Provenance::Measured, "measured by ringside calibrate"}; };
+            set(profile.launchUs, 0.2);
+            set(profile.collectiveLaunchUs, 0.5);
+            set(profile.hostStepUs, perStep * 1e6);
+            set(profile.kernelFixedUs, 0.1);
+            set(profile.contextBytes, 0);
+            set(profile.ncclBytes, 0);
+            set(profile.interference, 0);
+            if (!copyRates_.empty()) {
+                profile.deviceFigures["pcie_gb_per_s"] = median(copyRates_) / 1e9;
+                set(profile.copyEfficiency, 1);
+            }
+            profile.deviceFigures["memory_bytes"] = memoryBytesHere() / ranks_;
+        }
+        if (!collectives_.empty()) {
+            TRY_VOID(addCollectiveTimings(profile, collectives_));
+            for (const OverlapSeries& overlap : overlaps_) {
+                if (overlap.kernelBeside.empty()) continue;
+                TRY(const InterferenceFit fit, fitInterference({overlap.kernelAlone, overlap.kernelBeside, overlap.collectiveAlone, overlap.collectiveBeside}));
+                for (CollectiveCurve& curve : profile.collectives)
+                    if (curve.op == overlap.op && curve.ranks == ranks_ && curve.link == options_.link) {
+                        curve.computeSlowdown = fit.computeSlowdown.value;
+                        curve.slowdownByCompute = fit.slowdownByCompute.value;
+                    }
+            }
+        }
+        profile.environment = environment_;
+        std::vector<double> spreads;
+        for (const auto& [name, points] : profile.kernels)
+            for (const KernelPoint& point : points) spreads.push_back(point.relativeSpread);
+        if (!spreads.empty()) out_.noise = median(spreads);
+        for (const auto& [rank, what] : slow_) {
+            std::string all;
+            for (const std::string& one : what) all += (all.empty() ? "" : ", ") + one;
+            out_.notes.push_back(fmt::format("rank {} is slower than the others: {}", rank, all));
+        }
+        return {};
+    }
+
+    /// Equal kernels of several models are one series.
+    std::vector<KernelTimings> pooled() const {
+        std::map<std::pair<std::string, std::string>, KernelTimings> byWork;
+        for (const KernelTimings& timings : kernels_) {
+            KernelTimings& into = byWork[{timings.name, toJson(timings.work).dump()}];
+            into.name = timings.name;
+            into.work = timings.work;
+            into.seconds.insert(into.seconds.end(), timings.seconds.begin(), timings.seconds.end());
+        }
+        std::vector<KernelTimings> out;
+        for (auto& [key, timings] : byWork) out.push_back(std::move(timings));
+        return out;
+    }
+
+    const CalibrationOptions& options_;
+    const CalibrationProgress& progress_;
+    Plan plan_;
+    SampleFile file_;
+    Environment environment_;
+    std::string fingerprint_;
+    int ranks_;
+    Json settings_;
+    Calibration out_;
+    std::vector<KernelTimings> kernels_;
+    std::vector<double> copyRates_;
+    std::vector<std::pair<double, double>> overheads_;  // tasks, seconds
+    std::vector<CollectiveTimings> collectives_;
+    std::vector<OverlapSeries> overlaps_;
+    std::map<std::size_t, std::vector<std::string>> slow_;
+};
+
+}  // namespace
+
+Environment calibrationEnvironment(int threadsPerRank, const std::string& link, const std::string& version) {
+    return environmentHere(threadsPerRank, link, {{"ringside", version}, {"kernels", cpuLibraries()}});
+}
+
+Result<Calibration> calibrateMachine(const CalibrationOptions& options, const CalibrationProgress& progress) {
+    TRY(const int ranks, rankCount(options.ranks));
+    TRY(SampleFile file, SampleFile::open(options.samplesPath));
+    const Environment environment = calibrationEnvironment(options.ranks.threads, options.link, options.version);
+    return Calibrator(options, progress, std::move(file), environment, ranks).run();
+}
+
+}  // namespace ringside

@@ -1,0 +1,23 @@
+// Calibration models: small models whose training steps hold the kernels that a calibration measures, at shapes spread over what
+// people run on such a machine. They are not the ones that validation uses.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/base/json_cursor.h"
+#include "sim/scenario.h"
+
+namespace ringside {
+
+enum class CalibrationEffort : std::uint8_t { Quick, Normal, Thorough };
+
+struct CalibrationModel {
+    std::string name;   ///< "gpt-256x4-s128-b4"
+    Json document;      ///< a scenario for one rank
+};
+
+/// More effort, more models; each list begins with the smaller one's.
+std::vector<CalibrationModel> calibrationModels(CalibrationEffort effort);
+
+}  // namespace ringside

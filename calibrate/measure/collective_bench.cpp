@@ -1,0 +1,224 @@
+#include "calibrate/measure/collective_bench.h"
+
+#include <algorithm>
+#include <ctime>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "calibrate/fit/robust.h"
+#include "kernels/device.h"
+
+namespace ringside {
+namespace {
+
+double processorSeconds() {
+    timespec now{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+double secondsNow() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+/// One rank's part of the bench. Ranks must do the same in the same order, so rank 0 decides how often.
+class RankBench {
+public:
+    RankBench(ComputeDevice& device, Communicator& comm, const CollectiveBenchOptions& options, StreamIndex stream, StreamIndex compute)
+        : device_(device), comm_(comm), options_(options), stream_(stream), compute_(compute) {
+        const Bytes most = *std::max_element(options.sizes.begin(), options.sizes.end());
+        send_.assign(static_cast<std::size_t>(most / 4 + comm.size()), 1.0f);
+        receive_.assign(send_.size(), 0.0f);
+    }
+
+    Result<Json> run() {
+        Json series = Json::array(), overlaps = Json::array();
+        for (const CollectiveOp op : options_.ops)
+            for (const Bytes bytes : options_.sizes) {
+                TRY(const Json one, measure(op, bytes));
+                series.push_back(one);
+            }
+        if (options_.overlap)
+            for (const CollectiveOp op : options_.ops) {
+                if (op == CollectiveOp::SendRecv) continue;
+                TRY(const Json one, overlap(op));
+                overlaps.push_back(one);
+            }
+        return Json{{"series", std::move(series)}, {"overlaps", std::move(overlaps)}};
+    }
+
+private:
+    Result<void> once(const StreamContext& context, CollectiveOp op, Bytes bytes) {
+        const std::int64_t elements = std::max<std::int64_t>(1, bytes / 4), part = std::max<std::int64_t>(1, elements / comm_.size());
+        switch (op) {
+            case CollectiveOp::AllReduce: return comm_.allReduce(context, send_.data(), elements, DType::Fp32, Reduction::Sum);
+            case CollectiveOp::AllGather: return comm_.allGather(context, send_.data(), receive_.data(), part, DType::Fp32);
+            case CollectiveOp::ReduceScatter: return comm_.reduceScatter(context, send_.data(), receive_.data(), part, DType::Fp32, Reduction::Sum);
+            case CollectiveOp::Broadcast: return comm_.broadcast(context, send_.data(), elements, DType::Fp32, 0);
+            case CollectiveOp::Reduce: return comm_.reduce(context, send_.data(), elements, DType::Fp32, 0, Reduction::Sum);
+            case CollectiveOp::SendRecv:
+                if (comm_.rank() == 0) return comm_.send(context, send_.data(), elements, DType::Fp32, 1);
+                if (comm_.rank() == 1) return comm_.receive(context, receive_.data(), elements, DType::Fp32, 0);
+                return {};
+            default: return failure(ErrorCode::Usage, "bench", fmt::format("{} is not measured", nameOf(op)));
+        }
+    }
+
+    struct Timed {
+        double seconds = 0, cpu = 0;
+    };
+    /// All ranks start together. The time of a broadcast at its root ends early, so the slowest rank's time counts (rank 0 takes it).
+    Result<Timed> timed(CollectiveOp op, Bytes bytes) {
+        Timed out;
+        device_.issue(stream_, [&](const StreamContext& context) -> Result<void> {
+            TRY_VOID(comm_.barrier(context));
+            const double cpu = processorSeconds(), begin = secondsNow();
+            TRY_VOID(once(context, op, bytes));
+            out.seconds = secondsNow() - begin;
+            out.cpu = processorSeconds() - cpu;
+            return {};
+        });
+        TRY_VOID(device_.synchronize());
+        return out;
+    }
+
+    /// What rank 0 says.
+    Result<std::int64_t> agree(std::int64_t value) {
+        device_.issue(stream_, [&](const StreamContext& context) { return comm_.broadcast(context, &value, 1, DType::Int64, 0); });
+        TRY_VOID(device_.synchronize());
+        return value;
+    }
+
+    Result<Json> measure(CollectiveOp op, Bytes bytes) {
+        double spent = 0;
+        for (int i = 0; i < options_.warmUp; ++i) {
+            TRY(const Timed warm, timed(op, bytes));
+            spent = warm.seconds;
+        }
+        const auto wanted = static_cast<std::int64_t>(std::clamp(options_.seconds / std::max(spent, 1e-5), static_cast<double>(options_.minRepeats), static_cast<double>(options_.maxRepeats)));
+        TRY(const std::int64_t repeats, agree(wanted));
+        Json seconds = Json::array(), cpu = Json::array();
+        for (std::int64_t i = 0; i < repeats; ++i) {
+            TRY(const Timed one, timed(op, bytes));
+            seconds.push_back(one.seconds);
+            cpu.push_back(one.cpu);
+        }
+        return Json{{"op", nameOf(op)}, {"bytes", bytes}, {"seconds", std::move(seconds)}, {"cpu", std::move(cpu)}};
+    }
+
+    /// A stretch of matrix products.
+    Result<void> products(const StreamContext& context, int count) {
+        constexpr std::int64_t n = 256;
+        a_.resize(n * n, 0.5f), b_.resize(n * n, 0.5f), c_.resize(n * n);
+        KernelCall call;
+        call.op = KernelOp::Matmul;
+        call.in = {a_.data(), b_.data(), nullptr};
+        call.out = {c_.data()};
+        call.dims = {1, n, n, n, 0, 0};
+        call.scalars = {1, 0};
+        for (int i = 0; i < count; ++i) TRY_VOID(device_.run(context, call));
+        return {};
+    }
+
+    Result<Json> overlap(CollectiveOp op) {
+        const Bytes bytes = options_.overlapBytes;
+        constexpr int kRepeats = 7, kChunk = 4;
+        Json alone = Json::array(), beside = Json::array(), collectiveAlone = Json::array(), collectiveBeside = Json::array();
+        for (int repeat = 0; repeat < kRepeats; ++repeat) {
+            TRY(const Timed quiet, timed(op, bytes));
+            collectiveAlone.push_back(quiet.seconds);
+            // Enough products to outlast the collective even if it is slowed down a few times.
+            WorkTimes one;
+            device_.issue(compute_, [&](const StreamContext& context) { return products(context, kChunk); }, &one);
+            TRY_VOID(device_.synchronize());
+            alone.push_back(static_cast<double>(one.endNs - one.beginNs) * 1e-9);
+            TRY(const std::int64_t chunks, agree(std::clamp<std::int64_t>(static_cast<std::int64_t>(3 * quiet.seconds / std::max(1e-6, alone.back().get<double>())) + 2, 4, 400)));
+            std::vector<WorkTimes> times(static_cast<std::size_t>(chunks));
+            WorkTimes collective;
+            device_.issue(stream_, [&](const StreamContext& context) { return comm_.barrier(context); });
+            TRY_VOID(device_.synchronize());
+            device_.issue(stream_, [&](const StreamContext& context) { return once(context, op, bytes); }, &collective);
+            for (WorkTimes& chunk : times) device_.issue(compute_, [&](const StreamContext& context) { return products(context, kChunk); }, &chunk);
+            TRY_VOID(device_.synchronize());
+            collectiveBeside.push_back(static_cast<double>(collective.endNs - collective.beginNs) * 1e-9);
+            for (const WorkTimes& chunk : times)  // those that ran wholly beside it
+                if (chunk.beginNs >= collective.beginNs && chunk.endNs <= collective.endNs) beside.push_back(static_cast<double>(chunk.endNs - chunk.beginNs) * 1e-9);
+        }
+        return Json{{"op", nameOf(op)}, {"kernel_alone", alone}, {"kernel_beside", beside}, {"collective_alone", collectiveAlone}, {"collective_beside", collectiveBeside}};
+    }
+
+    ComputeDevice& device_;
+    Communicator& comm_;
+    const CollectiveBenchOptions& options_;
+    StreamIndex stream_, compute_;
+    std::vector<float> send_, receive_, a_, b_, c_;
+};
+
+CollectiveOp opFrom(const Json& name) {
+    for (const CollectiveOp op : {CollectiveOp::AllReduce, CollectiveOp::AllGather, CollectiveOp::ReduceScatter, CollectiveOp::Broadcast, CollectiveOp::Reduce, CollectiveOp::SendRecv})
+        if (name == nameOf(op)) return op;
+    return CollectiveOp::AllReduce;
+}
+
+}  // namespace
+
+Result<CollectiveBenchResult> benchCollectives(const RunRanksOptions& ranks, const CollectiveBenchOptions& options) {
+    const auto work = [&](RankContext& context) -> Result<std::string> {
+        CpuDeviceOptions cpu;
+        cpu.threads = ranks.threads;
+        cpu.firstCore = context.firstCore;
+        TRY(const std::unique_ptr<ComputeDevice> device, makeCpuDevice(cpu));
+        std::vector<int> all(static_cast<std::size_t>(context.world->size()));
+        std::iota(all.begin(), all.end(), 0);
+        TRY(const std::unique_ptr<Communicator> comm, context.world->createGroup("bench", all));
+        TRY(const StreamIndex stream, device->createStream("communication"));
+        TRY(const StreamIndex compute, device->createStream("compute"));
+        RankBench bench(*device, *comm, options, stream, compute);
+        TRY(const Json json, bench.run());
+        return json.dump();
+    };
+    TRY(const std::optional<std::vector<std::string>> results, runRanks(ranks, work));
+    CollectiveBenchResult out;
+    if (!results) return out;
+    std::vector<Json> parts;
+    for (const std::string& text : *results) parts.push_back(Json::parse(text));
+    out.rankSeconds.assign(parts.size(), 0);
+    const Json& first = parts.front();
+    for (std::size_t s = 0; s < first["series"].size(); ++s) {
+        CollectiveTimings& timings = out.timings.emplace_back();
+        timings.op = opFrom(first["series"][s]["op"]);
+        timings.ranks = static_cast<std::int64_t>(parts.size());
+        timings.link = options.link;
+        timings.bytes = first["series"][s]["bytes"].get<Bytes>();
+        timings.seconds = first["series"][s]["seconds"].get<std::vector<double>>();
+        timings.cpuSeconds = first["series"][s]["cpu"].get<std::vector<double>>();
+        for (std::size_t r = 0; r < parts.size(); ++r) {
+            const std::vector<double> seconds = parts[r]["series"][s]["seconds"].get<std::vector<double>>();
+            const std::vector<double> cpu = parts[r]["series"][s]["cpu"].get<std::vector<double>>();
+            for (std::size_t i = 0; i < timings.seconds.size() && i < seconds.size(); ++i) {
+                timings.seconds[i] = std::max(timings.seconds[i], seconds[i]);
+                timings.cpuSeconds[i] = std::max(timings.cpuSeconds[i], cpu[i]);
+            }
+            out.rankSeconds[r] += median(seconds);
+        }
+    }
+    for (std::size_t s = 0; s < first["overlaps"].size(); ++s) {
+        OverlapSeries& overlap = out.overlaps.emplace_back();
+        overlap.op = opFrom(first["overlaps"][s]["op"]);
+        for (const Json& part : parts) {
+            const auto take = [&](const char* key, std::vector<double>& to) {
+                for (const Json& value : part["overlaps"][s][key]) to.push_back(value.get<double>());
+            };
+            take("kernel_alone", overlap.kernelAlone);
+            take("kernel_beside", overlap.kernelBeside);
+            take("collective_alone", overlap.collectiveAlone);
+            take("collective_beside", overlap.collectiveBeside);
+        }
+    }
+    return out;
+}
+
+}  // namespace ringside

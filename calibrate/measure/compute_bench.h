@@ -1,0 +1,35 @@
+// Compute bench: times kernels where they stand, in training steps that run for real. A kernel finds the caches as the kernels
+// before it left them, which no loop over one kernel does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibrate/execute/run_ranks.h"
+#include "calibrate/fit/assemble_profile.h"
+#include "calibrate/measure/calibration_models.h"
+#include "model/base/result.h"
+
+namespace ringside {
+
+/// What one model's steps gave, on one rank.
+struct StepTimings {
+    std::vector<KernelTimings> kernels;   ///< repetitions of equal kernels taken together
+    std::vector<double> copyBytesPerSecond;
+    std::vector<double> stepSeconds;
+    double kernelSeconds = 0;             ///< sum of the medians of a step's tasks
+    int tasks = 0;                        ///< on the device, in a step
+};
+
+struct ComputeBenchOptions {
+    int warmUp = 2, minSteps = 6, maxSteps = 60;
+    double seconds = 0.8;                 ///< of measured steps per model
+};
+
+/// One model on all ranks at once: ranks of a host share caches and memory, so they are measured together. One entry per rank.
+Result<std::vector<StepTimings>> benchSteps(const Scenario& scenario, const RunRanksOptions& ranks, const ComputeBenchOptions& options);
+
+Json toJson(const KernelWork& work);
+KernelWork kernelWorkFrom(const Json& json);
+
+}  // namespace ringside

@@ -1,0 +1,69 @@
+// Kernels and collectives of a CPU rank share its core: docs/models/cpu-interference.md.
+#include <gtest/gtest.h>
+
+#include "tests/support/tiny_step.h"
+
+namespace ringside::testing {
+namespace {
+
+constexpr StreamId kCompute = 1, kComm = 2;
+
+TEST(CpuInterference, AKernelSlowsACollectiveDownWhileItRunsAndNoLonger) {
+    // Alone 100 ns, at half its pace beside a kernel. Kernel 0–60: 30 ns of the collective are done, 70 are left: 130.
+    TinyStep step({2});
+    step.kernel(kCompute, {60});
+    const TaskId c = step.collective(kComm, 100);
+    step.prices.collectives[0].slowdownByCompute = 2;
+    const Timeline timeline = step.played();
+    EXPECT_EQ(timeline.classes[0][c].end, ns(130));
+}
+
+TEST(CpuInterference, BackToBackKernelsSlowACollectiveAsOneLongKernelDoes) {
+    TinyStep one({2}), many({2});
+    one.kernel(kCompute, {60});
+    for (int i = 0; i < 6; ++i) many.kernel(kCompute, {10});
+    const TaskId a = one.collective(kComm, 100), b = many.collective(kComm, 100);
+    one.prices.collectives[0].slowdownByCompute = many.prices.collectives[0].slowdownByCompute = 2;
+    EXPECT_EQ(one.played().classes[0][a].end, many.played().classes[0][b].end);
+}
+
+TEST(CpuInterference, AKernelThatBeginsLaterSlowsWhatIsLeft) {
+    // Copy 0–40 on the compute stream, then a kernel of 30: the collective has 60 left at 40, does 15 until 70, ends at 115.
+    TinyStep step({2});
+    step.copy(kCompute, 40);
+    step.kernel(kCompute, {30});
+    const TaskId c = step.collective(kComm, 100);
+    step.prices.collectives[0].slowdownByCompute = 2;
+    EXPECT_EQ(step.played().classes[0][c].end, ns(115));
+}
+
+TEST(CpuInterference, ASlowRankHoldsTheCollectiveOfAllUp) {
+    // Two classes: one computes for 20, the other for 60. The collective is slow as long as either computes.
+    TinyStep step({1, 1});
+    step.kernel(kCompute, {20, 60});
+    const TaskId c = step.collective(kComm, 100);
+    step.prices.collectives[0].slowdownByCompute = 2;
+    const Timeline timeline = step.played();
+    EXPECT_EQ(timeline.classes[0][c].end, ns(130));
+    EXPECT_EQ(timeline.classes[1][c].end, ns(130));
+}
+
+TEST(CpuInterference, ARankThatWaitsForItsPeersAsleepTakesNothingFromItsKernels) {
+    // Class 1 comes to the collective at 100. Class 0's kernel (80, factor 2 beside it) runs alone until then: 0–80. Awake, the
+    // waiting collective halves its pace from 0 to 150: 75 are done, 5 are left: 155.
+    for (const bool asleep : {true, false}) {
+        TinyStep step({1, 1});
+        const TaskId late = step.copy(kComm, 0);
+        const TaskId k = step.kernel(kCompute, {80, 1}, {}, 2);
+        const TaskId c = step.collective(kComm, 50);
+        step.prices.nodes[1].copies[0] = ns(100);
+        step.prices.collectives[0].idleWhileWaiting = asleep;
+        const Timeline timeline = step.played();
+        EXPECT_EQ(timeline.classes[0][late].end, ns(0));
+        EXPECT_EQ(timeline.classes[0][c].end, ns(150));
+        EXPECT_EQ(timeline.classes[0][k].end, asleep ? ns(80) : ns(155));
+    }
+}
+
+}  // namespace
+}  // namespace ringside::testing
