@@ -14,7 +14,9 @@
 #include "calibrate/measure/collective_bench.h"
 #include "calibrate/measure/compute_bench.h"
 #include "calibrate/measure/machine.h"
+#include "calibrate/measure/product_bench.h"
 #include "kernels/device.h"
+#include "model/workload/kernels_of.h"
 #include "sim/scenario.h"
 
 namespace ringside {
@@ -26,6 +28,7 @@ constexpr double kSlowRank = 1.15;  // over the median of the ranks: worth a wor
 
 struct Plan {
     std::vector<CalibrationModel> models;
+    ProductBenchOptions products;
     CollectiveBenchOptions collectives;
     ComputeBenchOptions compute;
 };
@@ -40,6 +43,12 @@ Plan planOf(const CalibrationOptions& options) {
     const auto sizes = [&](std::initializer_list<Bytes> kib) {
         for (const Bytes k : kib) plan.collectives.sizes.push_back(k * kKiB);
     };
+    for (const GemmShape shape : {GemmShape{1, 16, 256, 256}, {1, 64, 256, 256}, {1, 64, 1024, 256}, {1, 256, 256, 256}, {1, 256, 1024, 256}, {1, 128, 512, 512}, {1, 512, 512, 512}, {1, 512, 2048, 512}, {1, 1024, 1024, 1024}})
+        plan.products.shapes.push_back(shape);
+    if (options.effort != CalibrationEffort::Quick)
+        for (const std::int64_t m : {8, 32, 128, 512, 2048})
+            for (const std::int64_t n : {64, 256, 1024, 4096})
+                for (const std::int64_t k : {64, 256, 1024}) plan.products.shapes.push_back({1, m, n, k});
     switch (options.effort) {
         case CalibrationEffort::Quick:
             sizes({4, 64, 512, 4096, 16384});
@@ -122,6 +131,10 @@ public:
                 report(kComputeShare() * static_cast<double>(m) / static_cast<double>(plan_.models.size()), plan_.models[m].name);
                 TRY_VOID(measureModel(plan_.models[m], catalogs));
             }
+        if (!options_.collectivesOnly) {
+            report(kComputeShare() * 0.95, "matrix products");
+            TRY_VOID(measureProducts());
+        }
         if (ranks_ > 1) {
             report(kComputeShare(), fmt::format("collectives of {} ranks over {}", ranks_, options_.link));
             TRY_VOID(measureCollectives());
@@ -178,6 +191,37 @@ private:
             take(series);
             TRY_VOID(file_.append(std::move(series)));
             ++out_.measured;
+        }
+        return {};
+    }
+
+    Result<void> measureProducts() {
+        const auto keyOf = [](const KernelWork& work) { return fmt::format("product {} {}x{}x{}", nameOf(work.math), work.shape.m, work.shape.n, work.shape.k); };
+        bool all = !options_.fresh;
+        std::vector<KernelTimings> known;
+        for (const DType type : plan_.products.types)
+            for (const GemmShape& shape : plan_.products.shapes) {
+                const KernelWork work = gemmWork("product", shape, type, type);
+                const StoredSeries* series = all ? this->known(keyOf(work), settings_) : nullptr;
+                all = all && series;
+                if (series) known.push_back({"", work, series->seconds});
+            }
+        if (all) {
+            out_.reused += static_cast<int>(known.size());
+            kernels_.insert(kernels_.end(), known.begin(), known.end());
+            return {};
+        }
+        TRY(const std::vector<KernelTimings> timings, benchProducts(options_.ranks, plan_.products, dropped_));
+        for (const KernelTimings& product : timings) {
+            StoredSeries series;
+            series.key = keyOf(product.work);
+            series.settings = settings_;
+            series.fingerprint = fingerprint_;
+            series.seconds = product.seconds;
+            series.converged = true;
+            TRY_VOID(file_.append(std::move(series)));
+            ++out_.measured;
+            kernels_.push_back(product);
         }
         return {};
     }
@@ -242,7 +286,14 @@ private:
 
     Result<void> assemble() {
         Profile& profile = out_.profile;
-        if (options_.base) profile = *options_.base;
+        if (options_.base) {
+            profile = *options_.base;
+        } else {
+            Device host;
+            host.name = "cpu";
+            profile = datasheetProfile(host);
+            profile.gemmEfficiency.clear();
+        }
         profile.name = fmt::format("{} measured, {} rank{} over {}", environment_.cpuModel, ranks_, ranks_ == 1 ? "" : "s", options_.link);
         profile.device = "cpu";
         if (!options_.collectivesOnly) {
@@ -282,6 +333,7 @@ private:
         for (const auto& [name, points] : profile.kernels)
             for (const KernelPoint& point : points) spreads.push_back(point.relativeSpread);
         if (!spreads.empty()) out_.noise = median(spreads);
+        if (dropped_ > 0) out_.notes.push_back(fmt::format("{} samples of products were left out: the thread waited for its core, or they were outliers", dropped_));
         for (const auto& [rank, what] : slow_) {
             std::string all;
             for (const std::string& one : what) all += (all.empty() ? "" : ", ") + one;
@@ -319,6 +371,7 @@ private:
     std::vector<CollectiveTimings> collectives_;
     std::vector<OverlapSeries> overlaps_;
     std::map<std::size_t, std::vector<std::string>> slow_;
+    int dropped_ = 0;
 };
 
 }  // namespace
