@@ -19,12 +19,12 @@ Verb verbOf(TaskRole role) {
     switch (role) {
         case TaskRole::BucketCopyIn: case TaskRole::BucketCopyOut: case TaskRole::BucketCompress: case TaskRole::BucketDecompress: case TaskRole::BucketFlatten:
         case TaskRole::BucketSlice: case TaskRole::GradientCast: case TaskRole::UnshardCopyIn: case TaskRole::UnshardCopyOut: case TaskRole::ReduceCopyIn: case TaskRole::ShardCast:
-        case TaskRole::FlattenParameters: case TaskRole::Replicate: return Verb::Move;
+        case TaskRole::FlattenParameters: case TaskRole::Replicate: case TaskRole::Reshard: return Verb::Move;
         case TaskRole::GradientAccumulate: case TaskRole::UnitAccumulate: case TaskRole::ShardAccumulate: case TaskRole::SumGradient: return Verb::Add;
         case TaskRole::GradientDivide: case TaskRole::BucketDivide: case TaskRole::UnitDivide: return Verb::Scale;
         case TaskRole::BucketZero: return Verb::Zero;
-        // Frees memory, or computes a number that nothing here depends on (the norm without clipping).
-        case TaskRole::Reshard: case TaskRole::ClipGradients: case TaskRole::RingJoin: return Verb::Nothing;
+        // Only joins streams, or computes a number that nothing here depends on (the norm without clipping).
+        case TaskRole::ClipGradients: case TaskRole::RingJoin: return Verb::Nothing;
         default: return Verb::Unknown;
     }
 }
@@ -129,7 +129,10 @@ private:
         return {};
     }
 
-    double divisor() const { return static_cast<double>(schedule_.axes.front().size); }
+    double divisorOf(const Task& task) const {
+        const double own = schedule_.kernels[task.work].divisor;
+        return own > 0 ? own : static_cast<double>(schedule_.axes.front().size);
+    }
 
     Operand element(BufferId buffer, std::int64_t at) const { return inBuffer(buffer, at * sizeOf(program_.buffers[buffer].dtype)); }
 
@@ -167,7 +170,7 @@ private:
         std::optional<std::uint32_t> only;
         if (isOfOneParameter(task.role) && task.layer >= 0) only = contents_.parameterOf(task.layer, task.part);
         const bool divides = schedule_.kernels[task.work].name.find("divide") != std::string_view::npos;
-        const double alpha = divides ? 1 / divisor() : 1;
+        const double alpha = divides ? 1 / divisorOf(task) : 1;
         std::vector<BufferUse> reads, writes;
         for (const BufferUse& use : program_.usesOf(task)) {
             if (use.kind == UseKind::Read) reads.push_back(use);
@@ -187,7 +190,7 @@ private:
                     }
                 break;
             case Verb::Scale:
-                for (const BufferUse& to : writes) move(to, to, only, 1 / divisor());
+                for (const BufferUse& to : writes) move(to, to, only, 1 / divisorOf(task));
                 break;
             case Verb::Zero:
                 for (const BufferUse& to : writes) {

@@ -214,8 +214,7 @@ StreamWork Executor::collectiveWork(TaskId t) {
 
 void Executor::issueTask(TaskId t, std::int64_t step, const std::vector<std::vector<std::byte>>& batches, std::vector<WorkTimes>& times) {
     const Task& task = program_.tasks[t];
-    for (const BufferUse& use : program_.usesOf(task))
-        if (use.kind == UseKind::Allocate) store_->apply(use, t);
+    store_->beginTask(t);
     if (task.stream != kHostStream) {
         for (const TaskId earlier : program_.dependenciesOf(task))
             if (program_.tasks[earlier].stream != task.stream && program_.tasks[earlier].stream != kHostStream) device_.wait(streams_[task.stream], events_[earlier]);
@@ -247,8 +246,7 @@ void Executor::issueTask(TaskId t, std::int64_t step, const std::vector<std::vec
     }
     if (work) device_.issue(streams_[task.stream], std::move(work), options_.timed ? &times[t] : nullptr);
     if (needsEvent_[t] && task.stream != kHostStream) events_[t] = device_.record(streams_[task.stream]);
-    for (const BufferUse& use : program_.usesOf(task))
-        if (use.kind == UseKind::Free) store_->apply(use, t);
+    store_->endTask(t);
 }
 
 Result<ExecutedStep> Executor::runStep(std::int64_t step) {

@@ -29,6 +29,7 @@ public:
 
     Result<std::vector<Run>> runs(std::span<const BufferUse> uses) {
         std::vector<Run> out;
+        bool named = false;
         for (std::size_t i = 0; i < uses.size();) {
             if (uses[i].kind != UseKind::Read) {
                 ++i;
@@ -41,10 +42,11 @@ public:
                 (isState(role) ? state : isMaster(role) ? master : parameter) = uses[i];
             }
             if (!parameter) return failure(ErrorCode::MissingCapability, "optimizer", "the schedule names a gradient without the parameter it updates; this cannot be run for real");
+            named = true;  // though this rank's shard may be all padding
             // A gradient that lives in a bucket with others is named once for each of them: the parameter says which is meant.
             for (const Overlap& overlap : contents_.meet(gradient, *parameter)) addRuns(out, gradient, *parameter, state, master, overlap);
         }
-        if (out.empty()) return failure(ErrorCode::MissingCapability, "optimizer", "the schedule does not say what its optimizer updates; this strategy with these settings cannot be run for real");
+        if (!named) return failure(ErrorCode::MissingCapability, "optimizer", "the schedule does not say what its optimizer updates; this strategy with these settings cannot be run for real");
         return out;
     }
 

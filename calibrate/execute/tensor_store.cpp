@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,32 @@ namespace {
 
 constexpr Bytes kGuard = Bytes{1} << 21;  // addresses of the model start at 0; blocks never touch the end
 
+/// Uses before it are of interest to beginTask.
+std::size_t endOfAllocations(std::span<const BufferUse> uses) {
+    std::size_t end = uses.size();
+    while (end > 0 && uses[end - 1].kind != UseKind::Allocate) --end;
+    return end;
+}
+
+bool freesUnused(std::span<const BufferUse> uses, std::size_t i) {
+    return uses[i].kind == UseKind::Free && std::none_of(uses.begin(), uses.end(), [&](const BufferUse& use) { return use.buffer == uses[i].buffer && use.kind != UseKind::Free; });
+}
+
+template <class Allocate, class Free>
+void changeBefore(std::span<const BufferUse> uses, const Allocate& allocate, const Free& free) {
+    for (std::size_t i = 0, end = endOfAllocations(uses); i < end; ++i) {
+        if (uses[i].kind == UseKind::Allocate) allocate(uses[i].buffer);
+        else if (freesUnused(uses, i)) free(uses[i].buffer);
+    }
+}
+
+template <class Free>
+void changeAfter(std::span<const BufferUse> uses, const Free& free) {
+    const std::size_t done = endOfAllocations(uses);
+    for (std::size_t i = 0; i < uses.size(); ++i)
+        if (uses[i].kind == UseKind::Free && !(i < done && freesUnused(uses, i))) free(uses[i].buffer);
+}
+
 /// The highest address that a step needs, memory with a deferred return held until its end.
 Bytes arenaBytes(const RankProgram& program) {
     CachingAllocator allocator;
@@ -21,16 +48,17 @@ Bytes arenaBytes(const RankProgram& program) {
         blocks[b] = allocator.allocate(program.buffers[b].bytes, program.buffers[b].stream);
         highest = std::max(highest, allocator.addressOf(blocks[b]) + allocator.sizeOf(blocks[b]));
     };
+    const auto giveBack = [&](BufferId b) {
+        if (program.buffers[b].deferredFree) deferred.push_back(blocks[b]);
+        else allocator.free(blocks[b]);
+    };
     for (BufferId b = 0; b < program.buffers.size(); ++b)
         if (program.buffers[b].persistent) take(b);
     for (int step = 0; step < 2; ++step) {  // the second finds the first one's cache
-        for (const Task& task : program.tasks)
-            for (const BufferUse& use : program.usesOf(task)) {
-                if (use.kind == UseKind::Allocate) take(use.buffer);
-                if (use.kind != UseKind::Free) continue;
-                if (program.buffers[use.buffer].deferredFree) deferred.push_back(blocks[use.buffer]);
-                else allocator.free(blocks[use.buffer]);
-            }
+        for (const Task& task : program.tasks) {
+            changeBefore(program.usesOf(task), take, giveBack);
+            changeAfter(program.usesOf(task), giveBack);
+        }
         for (const CachingAllocator::Block block : deferred) allocator.free(block);
         deferred.clear();
     }
@@ -38,6 +66,12 @@ Bytes arenaBytes(const RankProgram& program) {
 }
 
 }  // namespace
+
+TensorStore::TensorStore(ComputeDevice& device, const RankProgram& program)
+    : device_(device), program_(program), blocks_(program.buffers.size(), CachingAllocator::kNoBlock),
+      defers_(std::any_of(program.buffers.begin(), program.buffers.end(), [](const Buffer& buffer) { return buffer.deferredFree; })) {
+    if (defers_) countedBlocks_ = blocks_;
+}
 
 Result<std::unique_ptr<TensorStore>> TensorStore::create(ComputeDevice& device, const RankProgram& program, const ScratchSizes& scratch) {
     std::unique_ptr<TensorStore> store(new TensorStore(device, program));
@@ -77,39 +111,40 @@ TensorStore::~TensorStore() {
 void TensorStore::allocate(BufferId b, TaskId task) {
     const Buffer& buffer = program_.buffers[b];
     blocks_[b] = allocator_.allocate(buffer.bytes, buffer.stream);
-    live_[static_cast<std::size_t>(buffer.category)] += allocator_.sizeOf(blocks_[b]);
-    if (allocator_.allocated() > peak_) {
-        peak_ = allocator_.allocated();
+    if (defers_) countedBlocks_[b] = counted_.allocate(buffer.bytes, buffer.stream);
+    live_[static_cast<std::size_t>(buffer.category)] += countedBytes(b);
+    if (counting().allocated() > peak_) {
+        peak_ = counting().allocated();
         atPeak_ = live_;
         peakTask_ = task;
     }
 }
 
-void TensorStore::apply(const BufferUse& use, TaskId task) {
-    if (use.kind == UseKind::Allocate) {
-        allocate(use.buffer, task);
-    } else if (use.kind == UseKind::Free) {
-        const Buffer& buffer = program_.buffers[use.buffer];
-        // Whoever still reads it on another stream reads it to the end; only then is the place given to others.
-        if (buffer.deferredFree) {
-            deferred_.emplace_back(buffer.category, blocks_[use.buffer]);
-        } else {
-            live_[static_cast<std::size_t>(buffer.category)] -= allocator_.sizeOf(blocks_[use.buffer]);
-            allocator_.free(blocks_[use.buffer]);
-        }
-    } else {
-        return;
-    }
+void TensorStore::free(BufferId b) {
+    const Buffer& buffer = program_.buffers[b];
+    live_[static_cast<std::size_t>(buffer.category)] -= countedBytes(b);
+    if (defers_) counted_.free(countedBlocks_[b]);
+    // Whoever still reads it on another stream reads it to the end; only then is the place given to others.
+    if (buffer.deferredFree) deferred_.push_back(blocks_[b]);
+    else allocator_.free(blocks_[b]);
+}
+
+void TensorStore::note(TaskId task) {
     if (samples_.empty() || samples_.back().task != task) samples_.push_back({task, {}, 0});
     samples_.back().bytes = live_;
-    samples_.back().reserved = allocator_.reserved();
+    samples_.back().reserved = counting().reserved();
+}
+
+void TensorStore::beginTask(TaskId task) {
+    changeBefore(program_.usesOf(program_.tasks[task]), [&](BufferId b) { allocate(b, task); note(task); }, [&](BufferId b) { free(b); note(task); });
+}
+
+void TensorStore::endTask(TaskId task) {
+    changeAfter(program_.usesOf(program_.tasks[task]), [&](BufferId b) { free(b); note(task); });
 }
 
 void TensorStore::endStep() {
-    for (const auto& [category, block] : deferred_) {
-        live_[static_cast<std::size_t>(category)] -= allocator_.sizeOf(block);
-        allocator_.free(block);
-    }
+    for (const CachingAllocator::Block block : deferred_) allocator_.free(block);
     deferred_.clear();
 }
 

@@ -1,5 +1,6 @@
 // TensorStore: the memory of a program's buffers for real, placed by the very allocator that the simulator predicts with
-// (model/memory/allocator.h), inside one piece of device memory. What it counts is what trackMemory predicts.
+// (model/memory/allocator.h), inside one piece of device memory. What it counts is what trackMemory predicts: memory whose return
+// is deferred keeps its place until the end of the step, but is counted as gone when it is freed, as trackMemory does without times.
 #pragma once
 
 #include <memory>
@@ -22,8 +23,11 @@ public:
     TensorStore(const TensorStore&) = delete;
     TensorStore& operator=(const TensorStore&) = delete;
 
-    /// Allocates or frees as the use says; others do nothing. `task` is for the record.
-    void apply(const BufferUse& use, TaskId task);
+    /// Allocates what the task allocates. What it frees before that without using it itself is freed first, as its order says: the new
+    /// may take the old one's place.
+    void beginTask(TaskId task);
+    /// Frees the rest. Call it when the task has been issued.
+    void endTask(TaskId task);
     /// All streams are done: memory whose return was deferred comes back.
     void endStep();
 
@@ -31,8 +35,8 @@ public:
     void* at(const Operand& operand) const;
     void* at(BufferId buffer) const { return at(inBuffer(buffer)); }
 
-    Bytes peakAllocated() const { return allocator_.peakAllocated(); }
-    Bytes peakReserved() const { return allocator_.peakReserved(); }
+    Bytes peakAllocated() const { return counting().peakAllocated(); }
+    Bytes peakReserved() const { return counting().peakReserved(); }
     const CategoryBytes& atPeak() const { return atPeak_; }
     TaskId peakTask() const { return peakTask_; }
     /// Of the step under way: what was live after each task that changed it.
@@ -40,14 +44,21 @@ public:
     void beginStep() { samples_.clear(); }
 
 private:
-    TensorStore(ComputeDevice& device, const RankProgram& program) : device_(device), program_(program), blocks_(program.buffers.size(), CachingAllocator::kNoBlock) {}
+    TensorStore(ComputeDevice& device, const RankProgram& program);
     void allocate(BufferId buffer, TaskId task);
+    void free(BufferId buffer);
+    void note(TaskId task);
+    const CachingAllocator& counting() const { return defers_ ? counted_ : allocator_; }
+    Bytes countedBytes(BufferId buffer) const { return defers_ ? counted_.sizeOf(countedBlocks_[buffer]) : allocator_.sizeOf(blocks_[buffer]); }
 
     ComputeDevice& device_;
     const RankProgram& program_;
-    CachingAllocator allocator_;
+    CachingAllocator allocator_;  // gives the places
     std::vector<CachingAllocator::Block> blocks_;
-    std::vector<std::pair<MemoryCategory, CachingAllocator::Block>> deferred_;
+    std::vector<CachingAllocator::Block> deferred_;
+    bool defers_ = false;         // some buffer's return is deferred: then another allocator counts
+    CachingAllocator counted_;
+    std::vector<CachingAllocator::Block> countedBlocks_;
     std::byte* arena_ = nullptr;
     std::array<std::byte*, std::tuple_size_v<ScratchSizes>> scratch_{};
     CategoryBytes live_{}, atPeak_{};

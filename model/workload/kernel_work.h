@@ -33,6 +33,7 @@ struct KernelWork {
     GemmShape shape;
     bool causal = false;  ///< attention: half of the score matrix is masked and skipped
     std::string_view name;
+    double divisor = 0;  ///< of a kernel that divides gradients: by what; 0: by the ranks that average them
 
     bool operator==(const KernelWork&) const = default;
 };

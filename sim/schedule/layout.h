@@ -35,6 +35,8 @@ struct Layout {
     Cut cut = Cut::Whole;
     std::uint32_t axis = 0;     ///< into Schedule::axes: the ranks that share it
     bool gathered = false;      ///< of a cut: all parts, one rank's after another's (what an all-gather writes)
+    std::int64_t start = 0;     ///< element of the buffer where it begins: a view of a part of it
+    std::int64_t paddedTo = 1;  ///< of pieces cut by themselves: their rows (or elements) are padded to a multiple of this first
 };
 
 /// Elements [first, first + count) of a parameter, from element `at` of a buffer on.

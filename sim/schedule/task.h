@@ -162,7 +162,7 @@ enum class UseKind : std::uint8_t { Allocate, Read, Write, Free };
 struct BufferUse {
     BufferId buffer = 0;
     UseKind kind = UseKind::Read;
-    std::int32_t layout = -1;  ///< where the buffer holds other parameters now than its own layout says (a bucket that is filled again)
+    std::int32_t layout = -1;  ///< where that is not the buffer's own: it holds other parameters now (a bucket that is filled again), or a part of it is meant
 };
 
 }  // namespace ringside

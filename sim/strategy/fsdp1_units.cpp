@@ -11,10 +11,11 @@ constexpr Bytes kAlignment = 16;           // of tensors in the flat parameter
 std::uint16_t partOf(std::uint32_t u) { return static_cast<std::uint16_t>(u); }
 
 /// `recorded`: another stream uses it too (recordStream), so that it comes back only when the device is through.
-BufferId add(StepWriter& step, std::uint32_t u, std::int64_t elements, DType dtype, MemoryCategory category, BufferRole role, StreamId stream, bool recorded) {
+BufferId add(StepWriter& step, std::uint32_t u, std::int64_t elements, std::int32_t layout, DType dtype, MemoryCategory category, BufferRole role, StreamId stream, bool recorded) {
     Buffer buffer{elements * sizeOf(dtype), category, role, dtype, false, false, -1, static_cast<std::int32_t>(u)};
     buffer.stream = stream;
     buffer.deferredFree = recorded;
+    buffer.layout = layout;
     return step.addBuffer(buffer);
 }
 
@@ -55,7 +56,8 @@ std::vector<OptimizerTarget> FlatUnits::targets() const {
     std::vector<OptimizerTarget> targets;
     for (std::uint32_t u = 0; u < states_.size(); ++u)
         if (states_[u].shard > 0)
-            targets.push_back({states_[u].shard, states_[u].kept, options_.offload ? states_[u].hostGradient : states_[u].gradient, -1, static_cast<std::int32_t>(u), true});
+            targets.push_back({states_[u].shard, states_[u].kept, options_.offload ? states_[u].hostGradient : states_[u].gradient, -1, static_cast<std::int32_t>(u), true,
+                               0, states_[u].part});
     return targets;
 }
 
@@ -75,13 +77,25 @@ void FlatUnits::declare(StepWriter& step, std::uint32_t u, const FsdpTypes& type
     unit.unpadded = members.elements;
     unit.flat = flatElements(sizes, options_.alignedTo, options_.shards ? groups_.shardRanks : 1);
     unit.shard = options_.shards ? unit.flat / groups_.shardRanks : unit.flat;
+    Layout line;
+    line.elements = unit.flat;
+    const std::vector<std::int64_t> places = flatPlaces(sizes, options_.alignedTo);
+    for (std::size_t i = 0; i < sizes.size(); ++i) line.pieces.push_back({members.parameters[i], places[i]});
+    unit.line = unit.part = step.program().addLayout(line);
+    if (options_.shards) {
+        line.cut = Cut::Flat;
+        line.axis = groups_.shardAxis;
+        unit.part = step.program().addLayout(std::move(line));
+    }
     const auto index = static_cast<std::int32_t>(u);
     const Bytes kept = unit.shard * sizeOf(unit.types.shard);
     if (options_.offload) {
         unit.kept = step.addBuffer(hostBuffer(kept, MemoryCategory::Parameters, BufferRole::Shard, unit.types.shard, index));
         unit.hostGradient = step.addBuffer(hostBuffer(unit.shard * sizeOf(unit.types.gradientShard), MemoryCategory::Gradients, BufferRole::GradientShard, unit.types.gradientShard, index));
     } else {
-        unit.kept = step.addBuffer({kept, MemoryCategory::Parameters, BufferRole::Shard, unit.types.shard, true, false, -1, index});
+        Buffer shard{kept, MemoryCategory::Parameters, BufferRole::Shard, unit.types.shard, true, false, -1, index};
+        shard.layout = unit.part;
+        unit.kept = step.addBuffer(shard);
     }
     for (const std::uint32_t p : members.parameters) step.parameters()[p].buffer = unit.kept;  // until it is gathered
 }
@@ -101,7 +115,7 @@ void FlatUnits::limitRate(StepWriter& step, Phase phase) {
 /// The shard's way from host memory. `ready`: what the copy waits for, then the copy.
 BufferId FlatUnits::stage(StepWriter& step, std::uint32_t u, Phase phase, TaskId& ready) {
     const State& unit = states_[u];
-    const BufferId staged = add(step, u, unit.shard, unit.types.shard, MemoryCategory::Buckets, BufferRole::Shard, preUnshard_, !unit.types.mixed());
+    const BufferId staged = add(step, u, unit.shard, unit.part, unit.types.shard, MemoryCategory::Buckets, BufferRole::Shard, preUnshard_, !unit.types.mixed());
     const CopyWork work = offloadCopy(step.input().cluster, CopyWork::Direction::HostToDevice, unit.shard * sizeOf(unit.types.shard));
     const TaskId copy = step.copy(preUnshard_, phase, TaskRole::OffloadToDevice, work, partOf(u));
     waitsFor(step, ready);
@@ -115,7 +129,7 @@ BufferId FlatUnits::stage(StepWriter& step, std::uint32_t u, Phase phase, TaskId
 /// The shard in the type that travels; without sharding, that is what ops read.
 BufferId FlatUnits::lower(StepWriter& step, std::uint32_t u, Phase phase, BufferId source, TaskId& ready) {
     const State& unit = states_[u];
-    const BufferId low = options_.shards ? add(step, u, unit.shard, unit.types.gather, MemoryCategory::Buckets, BufferRole::Shard, preUnshard_, true) : unit.gathered;
+    const BufferId low = options_.shards ? add(step, u, unit.shard, unit.part, unit.types.gather, MemoryCategory::Buckets, BufferRole::Shard, preUnshard_, true) : unit.gathered;
     const TaskId cast = step.memoryKernel(preUnshard_, phase, TaskRole::ShardCast, "cast", unit.shard * (sizeOf(unit.types.shard) + sizeOf(unit.types.gather)), -1, partOf(u));
     waitsFor(step, ready);
     step.program().use(source, UseKind::Read);
@@ -131,7 +145,7 @@ void FlatUnits::gather(StepWriter& step, std::uint32_t u, Phase phase) {
     if (unit.isGathered || readsShard(unit)) return;
     unit.isGathered = true;
     // A buffer of its own each time: the one before may still wait for the device when the host is here again.
-    unit.gathered = add(step, u, unit.flat, unit.types.gather, MemoryCategory::Buckets, BufferRole::UnshardedUnit, options_.shards ? unshard_ : preUnshard_, true);
+    unit.gathered = add(step, u, unit.flat, unit.line, unit.types.gather, MemoryCategory::Buckets, BufferRole::UnshardedUnit, options_.shards ? unshard_ : preUnshard_, true);
     for (const std::uint32_t p : units_.all[u].parameters) step.parameters()[p].buffer = unit.gathered;
     TaskId ready = passStart_;
     BufferId source = unit.kept;
@@ -211,7 +225,7 @@ void FlatUnits::flatten(StepWriter& step, std::uint32_t u) {
     State& unit = states_[u];
     const Bytes bytes = unit.unpadded * sizeOf(step.gradientDtype()) + unit.flat * sizeOf(unit.types.gather);
     const MemoryCategory category = unit.hasFlatGradient ? MemoryCategory::Workspace : MemoryCategory::Gradients;
-    const BufferId target = add(step, u, unit.flat, unit.types.gather, category, BufferRole::UnitGradient, kComputeStream, !unit.hasFlatGradient);
+    const BufferId target = add(step, u, unit.flat, unit.line, unit.types.gather, category, BufferRole::UnitGradient, kComputeStream, !unit.hasFlatGradient);
     step.memoryKernel(kComputeStream, Phase::Backward, TaskRole::ReduceCopyIn, "cat", bytes, -1, partOf(u));
     step.program().use(target, UseKind::Allocate);
     for (const std::uint32_t p : units_.all[u].parameters)
@@ -238,7 +252,7 @@ void FlatUnits::reduce(StepWriter& step, std::uint32_t u) {
     inAllReduce_ = false;
     const bool casts = dtype != unit.types.gather, pads = options_.shards && options_.alignedTo == 0 && unit.flat != unit.unpadded;
     if (casts || pads) {
-        const BufferId cast = add(step, u, unit.flat, dtype, MemoryCategory::Buckets, BufferRole::UnitGradient, postBackward_, false);
+        const BufferId cast = add(step, u, unit.flat, unit.line, dtype, MemoryCategory::Buckets, BufferRole::UnitGradient, postBackward_, false);
         const Bytes bytes = unit.flat * (sizeOf(unit.types.gather) + sizeOf(dtype));
         onTail(step.memoryKernel(postBackward_, Phase::GradientSync, TaskRole::ShardCast, casts ? "cast" : "pad", bytes, -1, partOf(u)));
         program.dependOn(computed);
@@ -255,7 +269,7 @@ void FlatUnits::reduce(StepWriter& step, std::uint32_t u) {
 
 void FlatUnits::divide(StepWriter& step, std::uint32_t u, BufferId buffer, std::int64_t elements, double by, TaskId after) {
     if (by <= 1) return;
-    onTail(step.memoryKernel(inAllReduce_ ? allReduce_ : postBackward_, Phase::GradientSync, TaskRole::UnitDivide, "divide", 2 * elements * sizeOf(states_[u].types.reduce), -1, partOf(u)));
+    onTail(step.memoryKernel(inAllReduce_ ? allReduce_ : postBackward_, Phase::GradientSync, TaskRole::UnitDivide, "divide", 2 * elements * sizeOf(states_[u].types.reduce), -1, partOf(u), by));
     waitsFor(step, after);
     step.program().use(buffer, UseKind::Write);
 }
@@ -265,7 +279,7 @@ BufferId FlatUnits::scatter(StepWriter& step, std::uint32_t u, BufferId wire, Ta
     State& unit = states_[u];
     ProgramWriter& program = step.program();
     const bool kept = reducesInPlace(unit);
-    const BufferId piece = add(step, u, unit.shard, unit.types.reduce, kept ? MemoryCategory::Gradients : MemoryCategory::Buckets, BufferRole::GradientShard, postBackward_,
+    const BufferId piece = add(step, u, unit.shard, unit.part, unit.types.reduce, kept ? MemoryCategory::Gradients : MemoryCategory::Buckets, BufferRole::GradientShard, postBackward_,
                                groups_.replicas > 1);
     if (kept) unit.gradient = piece;
     const TaskId scattered = onTail(step.collective(postBackward_, Phase::GradientSync, TaskRole::ShardReduce, CollectiveOp::ReduceScatter, unit.types.reduce, unit.flat,
@@ -304,7 +318,7 @@ void FlatUnits::accumulate(StepWriter& step, std::uint32_t u, BufferId piece) {
     divide(step, u, piece, unit.shard, divide_.after, kNoTask);
     if (unit.types.reduce != unit.types.gradientShard) {
         const MemoryCategory category = unit.hasGradient ? MemoryCategory::Buckets : MemoryCategory::Gradients;
-        const BufferId target = add(step, u, unit.shard, unit.types.gradientShard, category, BufferRole::GradientShard, stream, false);
+        const BufferId target = add(step, u, unit.shard, unit.part, unit.types.gradientShard, category, BufferRole::GradientShard, stream, false);
         if (!unit.hasGradient) unit.gradient = target;
         onTail(step.memoryKernel(stream, Phase::GradientSync, TaskRole::ShardCast, "cast", unit.shard * (from + to), -1, partOf(u)));
         program.use(piece, UseKind::Read);

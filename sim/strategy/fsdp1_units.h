@@ -42,6 +42,7 @@ private:
     struct State {
         FsdpTypes types;
         std::int64_t unpadded = 0, flat = 0, shard = 0;  // elements
+        std::int32_t line = -1, part = -1;               // layouts: of the flat parameter, and of this rank's shard of it
         BufferId kept = kNoBuffer;                       // this rank's shard; in host memory if offloaded
         BufferId gathered = kNoBuffer, flatGradient = kNoBuffer, gradient = kNoBuffer, hostGradient = kNoBuffer;
         bool isGathered = false, hasFlatGradient = false, hasGradient = false;

@@ -35,6 +35,8 @@ private:
     struct State {
         std::int64_t ranks = 1, padded = 0, shard = 0;  // elements
         std::uint32_t axis = 0;
+        std::int32_t part = -1, gatheredParts = -1, whole = -1;     // layouts: a rank's rows, all ranks' after each other, tensors
+        std::int32_t postForwardPart = -1, gatheredPostForward = -1;  // likewise, of what forward leaves
         BufferId kept = kNoBuffer, staged = kNoBuffer, low = kNoBuffer, output = kNoBuffer, gathered = kNoBuffer, postForward = kNoBuffer;
         BufferId input = kNoBuffer, reduced = kNoBuffer, cast = kNoBuffer, gradient = kNoBuffer, hostGradient = kNoBuffer;
         bool isGathered = false, inFlight = false, hasPostForward = false, hasGradient = false, hostAccumulates = false;
@@ -51,15 +53,19 @@ private:
     void endBackward(StepWriter& step, const Pass& pass) override;
 
     void declare(StepWriter& step, std::uint32_t u, const ShardGroups& groups);
+    void describe(StepWriter& step, std::uint32_t u);
     /// Makes the buffer where there is none yet.
-    void need(StepWriter& step, BufferId& buffer, std::uint32_t u, std::int64_t elements, DType dtype, MemoryCategory category, BufferRole role, StreamId stream) const;
+    void need(StepWriter& step, BufferId& buffer, std::uint32_t u, std::int64_t elements, std::int32_t layout, DType dtype, MemoryCategory category, BufferRole role, StreamId stream) const;
     void unshard(StepWriter& step, std::uint32_t u, Phase phase);
     void copyIn(StepWriter& step, std::uint32_t u, Phase phase);
     void awaitUnshard(StepWriter& step, std::uint32_t u, Phase phase);
     void orderOnCopyIn(StepWriter& step);
     void reduce(StepWriter& step, std::uint32_t u);
+    CollectiveWork reduction(CollectiveOp op, std::int64_t elements, std::uint32_t axis) const;
     TaskId scatter(StepWriter& step, std::uint32_t u);
     void accumulate(StepWriter& step, std::uint32_t u, StreamId stream);
+    void release(StepWriter& step, std::uint32_t u, BufferId piece);
+    void freeAllReduced(StepWriter& step);
     void offloadGradient(StepWriter& step, std::uint32_t u, StreamId stream);
     TaskId tail(StreamId stream, TaskId task) { return (stream == allReduce_ ? lastAllReduce_ : lastScatter_) = task; }
 
@@ -68,12 +74,17 @@ private:
     Fsdp2Options options_;
     std::optional<DivideFactors> divide_;  // fp16 only: other types are averaged by NCCL
     std::vector<State> states_;
+    struct ParameterLayouts {
+        std::int32_t alone = -1, inUnit = -1;  // of this rank's rows: in a buffer of their own, and in the unit's shard
+    };
+    std::vector<ParameterLayouts> layouts_;  // per parameter
     StreamId copyIn_ = 0, allGather_ = 0, reduceScatter_ = 0, allReduce_ = 0;
     std::vector<TaskId> copyInWaits_;      // what the next copy-in waits for
     std::uint32_t held_ = kNoUnit;         // whose all-gather output forward still holds
     TaskId heldUntil_ = kNoTask;           // its copy-out
     std::uint32_t scattering_ = kNoUnit;   // whose reduce-scatter input is still held
     TaskId scattered_ = kNoTask;           // its reduce-scatter
+    std::vector<BufferId> allReduced_;     // what replicas have reduced, held until backward ends
     TaskId lastScatter_ = kNoTask, lastAllReduce_ = kNoTask;
     bool sync_ = true, reshardsAfterBackward_ = true;
 };

@@ -10,6 +10,8 @@
 namespace ringside {
 namespace {
 
+std::int64_t roundUp(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
+
 /// Local parameters of a layer that make up one module.
 using Module = std::vector<int>;
 
@@ -241,11 +243,19 @@ private:
 
 Result<FsdpUnits> fsdpUnits(StepWriter& step, const UnitRules& rules) { return UnitBuilder(step, rules).build(); }
 
+std::vector<std::int64_t> flatPlaces(std::span<const std::int64_t> tensors, std::int64_t alignedTo) {
+    std::vector<std::int64_t> places;
+    places.reserve(tensors.size());
+    std::int64_t end = 0;
+    for (const std::int64_t elements : tensors) {
+        places.push_back(alignedTo > 0 ? roundUp(end, alignedTo) : end);
+        end = places.back() + elements;
+    }
+    return places;
+}
+
 std::int64_t flatElements(std::span<const std::int64_t> tensors, std::int64_t alignedTo, std::int64_t ranks) {
-    const auto roundUp = [](std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; };
-    std::int64_t total = 0;
-    for (const std::int64_t elements : tensors) total = (alignedTo > 0 ? roundUp(total, alignedTo) : total) + elements;
-    return roundUp(total, ranks);
+    return tensors.empty() ? 0 : roundUp(flatPlaces(tensors, alignedTo).back() + tensors.back(), ranks);
 }
 
 std::int64_t shardRows(const Shape& shape, std::int64_t ranks) { return shape.empty() ? 1 : (shape[0] + ranks - 1) / ranks; }

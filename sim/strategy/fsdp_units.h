@@ -48,6 +48,8 @@ Result<FsdpUnits> fsdpUnits(StepWriter& step, const UnitRules& rules);
 /// FSDP1: elements of the flat parameter. With `alignedTo` > 0 (use_orig_params: 16 bytes) every tensor starts at a multiple of
 /// it; the whole is a multiple of `ranks`.
 std::int64_t flatElements(std::span<const std::int64_t> tensors, std::int64_t alignedTo, std::int64_t ranks);
+/// Where each tensor begins in it.
+std::vector<std::int64_t> flatPlaces(std::span<const std::int64_t> tensors, std::int64_t alignedTo);
 
 /// FSDP2: a tensor is cut along its first dimension into ranks · ceil(rows / ranks) rows; this many a rank holds.
 std::int64_t shardRows(const Shape& shape, std::int64_t ranks);

@@ -258,8 +258,8 @@ void StepWriter::optimizerStep(std::span<const OptimizerTarget> targets, std::op
         writer_.use(workspace, UseKind::Free);
     }
     for (const OptimizerTarget& target : targets) {
-        if (target.gradient != kNoBuffer) writer_.use(target.gradient, UseKind::Read);
-        if (target.parameter != kNoBuffer) writer_.use(target.parameter, UseKind::Write);
+        if (target.gradient != kNoBuffer) writer_.use(target.gradient, UseKind::Read, target.view);
+        if (target.parameter != kNoBuffer) writer_.use(target.parameter, UseKind::Write, target.view);
         const auto own = optimizerBuffers_.find(keyOf(target));
         if (own == optimizerBuffers_.end()) continue;
         for (const BufferId buffer : {own->second.state, own->second.master})

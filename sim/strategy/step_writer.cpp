@@ -528,25 +528,27 @@ void StepWriter::joinStreams(Phase phase) {
     memoryKernel(kComputeStream, phase, TaskRole::RingJoin, "join", 0);
 }
 
-std::uint32_t StepWriter::internKernel(std::string_view name, Bytes bytes) {
-    const auto [it, isNew] = interned_.try_emplace({bytes, name}, static_cast<std::uint32_t>(schedule_.kernels.size()));
+std::uint32_t StepWriter::internKernel(std::string_view name, Bytes bytes, double divisor) {
+    const auto [it, isNew] = interned_.try_emplace({bytes, name, divisor}, static_cast<std::uint32_t>(schedule_.kernels.size()));
     if (isNew) {
         KernelWork work;
         work.cls = KernelClass::Memory;
         work.bytes = static_cast<double>(bytes);
         work.name = name;
+        work.divisor = divisor;
         schedule_.kernels.push_back(work);
     }
     return it->second;
 }
 
-TaskId StepWriter::memoryKernel(StreamId stream, Phase phase, TaskRole role, std::string_view name, Bytes bytes, std::int32_t layer, std::uint16_t part) {
+TaskId StepWriter::memoryKernel(StreamId stream, Phase phase, TaskRole role, std::string_view name, Bytes bytes, std::int32_t layer, std::uint16_t part,
+                                double divisor) {
     Task task;
     task.kind = TaskKind::Kernel;
     task.phase = phase;
     task.role = role;
     task.stream = stream;
-    task.work = internKernel(name, bytes);
+    task.work = internKernel(name, bytes, divisor);
     task.layer = layer;
     task.part = part;
     return addTask(task);
@@ -567,12 +569,16 @@ TaskId StepWriter::kernel(StreamId stream, Phase phase, TaskRole role, const Ker
 
 TaskId StepWriter::collective(StreamId stream, Phase phase, TaskRole role, CollectiveOp op, DType dtype, std::int64_t elements, std::uint32_t axis,
                               std::int32_t layer, std::uint16_t part, std::int32_t sender) {
+    return collective(stream, phase, role, CollectiveWork{op, dtype, elements, axis, sender}, layer, part);
+}
+
+TaskId StepWriter::collective(StreamId stream, Phase phase, TaskRole role, const CollectiveWork& work, std::int32_t layer, std::uint16_t part) {
     Task task;
     task.kind = TaskKind::Collective;
     task.phase = phase;
     task.role = role;
     task.stream = stream;
-    task.work = writer_.intern(schedule_.collectives, CollectiveWork{op, dtype, elements, axis, sender});
+    task.work = writer_.intern(schedule_.collectives, work);
     task.layer = layer;
     task.part = part;
     return addTask(task);

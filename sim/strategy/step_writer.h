@@ -64,6 +64,7 @@ struct OptimizerTarget {
     bool flat = false;                   ///< a shard: a flat piece of memory, not a tensor of its own shape
     std::int64_t rows = 0;               ///< a shard of whole rows: so many; 0: all of them
     std::int32_t layout = -1;            ///< of a shard: what it holds (Buffer::layout)
+    std::int32_t view = -1;              ///< of one that shares `parameter` and `gradient` with others: its part of them (BufferUse::layout)
 };
 
 class StepWriter {
@@ -120,12 +121,14 @@ public:
     /// Work of the host's processor, memory or storage, on the host thread or on `stream`.
     TaskId hostWork(StreamId stream, Phase phase, TaskRole role, const HostWork& work, std::uint16_t part = 0);
 
-    /// A memory-bound kernel on `stream` that reads and writes `bytes` in all.
-    TaskId memoryKernel(StreamId stream, Phase phase, TaskRole role, std::string_view name, Bytes bytes, std::int32_t layer = -1, std::uint16_t part = 0);
+    /// A memory-bound kernel on `stream` that reads and writes `bytes` in all. `divisor`: KernelWork::divisor.
+    TaskId memoryKernel(StreamId stream, Phase phase, TaskRole role, std::string_view name, Bytes bytes, std::int32_t layer = -1, std::uint16_t part = 0, double divisor = 0);
     /// Any kernel.
     TaskId kernel(StreamId stream, Phase phase, TaskRole role, const KernelWork& work, std::int32_t layer = -1, std::uint16_t part = 0);
     TaskId collective(StreamId stream, Phase phase, TaskRole role, CollectiveOp op, DType dtype, std::int64_t elements, std::uint32_t axis,
                       std::int32_t layer = -1, std::uint16_t part = 0, std::int32_t sender = -1);
+    /// Likewise, one that averages or has a root.
+    TaskId collective(StreamId stream, Phase phase, TaskRole role, const CollectiveWork& work, std::int32_t layer = -1, std::uint16_t part = 0);
     /// A push or pull (kind) of `bytes` of the servers' key.
     TaskId message(TaskKind kind, StreamId stream, std::uint32_t key, Bytes bytes, std::int32_t layer = -1);
     TaskId copy(StreamId stream, Phase phase, TaskRole role, const CopyWork& work, std::uint16_t part = 0);
@@ -182,7 +185,7 @@ private:
     void enterPass(const Pass& pass);
     void hold(BufferId buffer) { ++references_[buffer]; }
     void release(BufferId buffer);  ///< frees it with the task written last when nobody holds it any more
-    std::uint32_t internKernel(std::string_view name, Bytes bytes);
+    std::uint32_t internKernel(std::string_view name, Bytes bytes, double divisor);
 
     const StrategyInput& input_;
     Schedule& schedule_;
@@ -208,7 +211,7 @@ private:
     std::vector<int> references_;                     // per buffer
     std::vector<BufferId> opened_;                    // per parameter: what the op under way writes its gradient to
     std::map<TargetKey, OptimizerBuffers> optimizerBuffers_;
-    std::map<std::pair<Bytes, std::string_view>, std::uint32_t> interned_;
+    std::map<std::tuple<Bytes, std::string_view, double>, std::uint32_t> interned_;
     std::vector<TaskId> pendingWaits_;
     std::vector<BufferId> fresh_;                     // gradients that the current op's first kernel allocates
     TaskId lastCompute_ = 0, lastLoad_ = kNoTask;

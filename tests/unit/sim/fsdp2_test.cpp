@@ -275,6 +275,23 @@ TEST(Fsdp2, APipelineStageGathersOnceWhereItDoesNotReshard) {
     EXPECT_GT(gathers(""), 4);
 }
 
+// The reduce-scatter's stream does not wait for the all-reduce's: memory that the latter still reads must not go to the former.
+TEST(Hsdp, WhatReplicasReduceIsKeptUntilBackwardEnds) {
+    const Schedule schedule = validScheduleOf(smallLlama("{'name':'hsdp'}", 4, ",'precision':'bf16-master'", ",'devices_per_node':2"));
+    const RankProgram& program = schedule.programs.front();
+    const TaskId lastReduction = tasksWith(schedule, TaskRole::ReplicaReduce).back();
+    int freed = 0;
+    for (TaskId t = 0; t < program.tasks.size(); ++t)
+        for (const BufferUse& use : program.usesOf(program.tasks[t])) {
+            const Buffer& buffer = program.buffers[use.buffer];
+            if (use.kind != UseKind::Free || buffer.role != BufferRole::GradientShard || buffer.category != MemoryCategory::Buckets) continue;
+            EXPECT_GT(t, lastReduction);
+            EXPECT_EQ(program.tasks[t].phase, Phase::GradientSync) << "the optimizer does not find it";
+            ++freed;
+        }
+    EXPECT_EQ(freed, static_cast<int>(tasksWith(schedule, TaskRole::ReplicaReduce).size()));
+}
+
 TEST(Fsdp2, EveryCombinationOfKnobsIsValidAndFoldsWithoutADifference) {
     for (const char* name : {"fsdp2", "hsdp"})
         for (const char* knobs : {"", ",'reshard_after_forward':false,'no_sync':false", ",'reshard_after_forward':true,'forward_prefetch':2", ",'reshard_after_forward':2,'reduce_dtype':'fp32'",
