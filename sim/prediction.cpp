@@ -159,7 +159,7 @@ Result<Schedule> withStragglers(Schedule schedule, const Perturbation& perturbat
     return schedule;
 }
 
-Result<Schedule> writeSchedule(const Scenario& scenario, const std::shared_ptr<const Workload>& workload, int mostMicroSteps) {
+Result<Schedule> writeSchedule(const Scenario& scenario, const std::shared_ptr<const Workload>& workload, int mostMicroSteps, bool exactRanks = false) {
     double kernels = 0;
     for (std::size_t l = 0; l < workload->layers.size(); ++l)
         for (const Op& op : workload->typeOf(l).ops) kernels += static_cast<double>(op.forward.size() + op.backward.size());
@@ -168,7 +168,7 @@ Result<Schedule> writeSchedule(const Scenario& scenario, const std::shared_ptr<c
         return badInput("training.grad_accum", fmt::format("the step has {} kernels per rank, more than {}; use fewer micro-steps or fewer layers",
                                                            formatShortCount(kernels), formatShortCount(kMostKernels)));
     TRY(const auto strategy, strategyByName(scenario.parallel.strategy));
-    return strategy->write({workload, scenario.model, scenario.cluster, scenario.training, scenario.parallel, scenario.step, mostMicroSteps});
+    return strategy->write({workload, scenario.model, scenario.cluster, scenario.training, scenario.parallel, scenario.step, mostMicroSteps, exactRanks});
 }
 
 StepDistribution distributionOf(std::vector<double> seconds, double undisturbed) {
@@ -320,9 +320,9 @@ std::string_view nameOf(MemoryVerdict verdict) {
     return "?";
 }
 
-Result<Schedule> writeSchedule(const Scenario& scenario, int mostMicroSteps) {
+Result<Schedule> writeSchedule(const Scenario& scenario, int mostMicroSteps, bool exactRanks) {
     TRY(Workload workload, buildWorkload(scenario.model, scenario.training));
-    return writeSchedule(scenario, std::make_shared<const Workload>(std::move(workload)), mostMicroSteps);
+    return writeSchedule(scenario, std::make_shared<const Workload>(std::move(workload)), mostMicroSteps, exactRanks);
 }
 
 Result<Prediction> predict(const Scenario& scenario, const PredictOptions& options) {

@@ -88,8 +88,9 @@ struct PredictOptions {
 /// Writes the Schedule, prices it, plays it. A pure function of its arguments.
 Result<Prediction> predict(const Scenario& scenario, const PredictOptions& options = {});
 
-/// The Schedule of a scenario, validated nowhere: tests do that. `mostMicroSteps` as in StrategyInput.
-Result<Schedule> writeSchedule(const Scenario& scenario, int mostMicroSteps = 0);
+/// The Schedule of a scenario, validated nowhere: tests do that. `mostMicroSteps` and `exactRanks` as in StrategyInput; whoever
+/// runs it for real asks for exact ranks.
+Result<Schedule> writeSchedule(const Scenario& scenario, int mostMicroSteps = 0, bool exactRanks = false);
 
 /// The document that `--json` prints.
 Json toJson(const Scenario& scenario, const Prediction& prediction);

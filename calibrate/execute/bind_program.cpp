@@ -56,6 +56,7 @@ private:
         const auto refuse = [&](std::string_view place, std::string message) { return failure(ErrorCode::MissingCapability, std::string(place), std::move(message)); };
         if (training_.precision.name != "fp32") return refuse("training.precision", fmt::format("{} cannot be run for real yet; use fp32", training_.precision.name));
         if (training_.gradientClipping) return refuse("training.gradient_clipping", "cannot be run for real yet; leave it off");
+        if (!schedule_.exact) return refuse("strategy", fmt::format("this schedule of '{}' stands for ranks that differ; it can be played but not run", schedule_.strategy));
         if (schedule_.steady.times > 1) return refuse("schedule", "micro-steps that stand for several cannot be run");
         for (const Buffer& buffer : program_.buffers)
             if (buffer.onHost) return refuse("strategy", fmt::format("'{}' with state on the host cannot be run for real yet", schedule_.strategy));
@@ -164,7 +165,8 @@ private:
         const Task& task = program_.tasks[t];
         BoundTask& bound = out_.tasks[t];
         bound.firstCall = static_cast<std::uint32_t>(out_.calls.size());
-        const Verb verb = verbOf(task.role);
+        Verb verb = verbOf(task.role);
+        if (verb == Verb::Add && schedule_.kernels[task.work].name == "copy") verb = Verb::Move;  // the first of several to be added
         if (verb == Verb::Unknown)
             return failure(ErrorCode::MissingCapability, schedule_.strategy, fmt::format("'{}' cannot be run for real; this strategy with these settings can only be predicted", taskName(schedule_, task)));
         std::optional<std::uint32_t> only;
@@ -216,6 +218,14 @@ private:
         return {};
     }
 
+    /// Where the shard begins that this rank hands over: `from` may hold those of other parameters too.
+    Operand gathersFrom(const BufferUse& from, const BufferUse& to, std::int64_t place) {
+        const std::vector<Overlap> own = contents_.meet(from, to);
+        if (!own.empty()) return element(from.buffer, std::max<std::int64_t>(0, own.front().from - (own.front().to - place)));
+        // Nothing of the parameter but padding: that may be anything. Or no layout says what is where: then it is all of it.
+        return contents_.of(to).empty() ? inBuffer(from.buffer) : element(to.buffer, place);
+    }
+
     Result<void> bindCollective(std::size_t t) {
         const Task& task = program_.tasks[t];
         const CollectiveWork& work = schedule_.collectives[task.work];
@@ -241,16 +251,21 @@ private:
             const Bytes mine = axis.positionOf(rank_) * bound.elements * sizeOf(work.dtype);
             const bool inPlace = reads.empty() || reads.front().buffer == writes.front().buffer;
             bound.in = inPlace ? inBuffer(writes.front().buffer, work.op == CollectiveOp::AllGather ? mine : 0) : inBuffer(reads.front().buffer);
+            if (!inPlace && work.op == CollectiveOp::AllGather) bound.in = gathersFrom(reads.front(), writes.front(), mine / sizeOf(work.dtype));
             bound.out = inBuffer(writes.front().buffer, inPlace && work.op == CollectiveOp::ReduceScatter ? mine : 0);
             out_.collectives.push_back(bound);
         } else {
-            // Several buffers: one after another, as a group call would.
-            std::vector<BufferUse>& all = writes.empty() ? reads : writes;
+            // Several buffers are one line: of each the part that the collective is about, one after another, as a group call would.
+            const std::vector<BufferUse>& all = writes.empty() ? reads : writes;
+            std::int64_t at = 0;
             for (const BufferUse& use : all) {
                 const Buffer& buffer = program_.buffers[use.buffer];
-                if (all.size() > 1) bound.elements = buffer.bytes / sizeOf(buffer.dtype);
-                bound.in = bound.out = inBuffer(use.buffer);
-                out_.collectives.push_back(bound);
+                const std::int64_t begin = contents_.beginOf(use), end = at + buffer.bytes / sizeOf(buffer.dtype) - begin;
+                const std::int64_t from = std::max(work.first, at), to = std::min(work.first + work.elements, end);
+                bound.elements = to - from;
+                bound.in = bound.out = element(use.buffer, begin + from - at);
+                if (from < to) out_.collectives.push_back(bound);
+                at = end;
             }
         }
         out.collectives = static_cast<std::uint32_t>(out_.collectives.size()) - out.firstCollective;

@@ -51,6 +51,14 @@ std::optional<std::int64_t> Contents::find(const BufferUse& use, std::uint32_t p
     return {};
 }
 
+std::int64_t Contents::beginOf(const BufferUse& use) const {
+    const std::int32_t index = use.layout >= 0 ? use.layout : program_.buffers[use.buffer].layout;
+    if (index < 0) return 0;
+    const Layout& layout = program_.layouts[static_cast<std::size_t>(index)];
+    const CommAxis& axis = schedule_.axes[layout.axis];
+    return layout.start + (layout.inPlace ? axis.positionOf(rank_) * flatShare(layout, axis.size) : 0);
+}
+
 std::vector<Overlap> Contents::meet(const BufferUse& from, const BufferUse& to, std::optional<std::uint32_t> only) {
     std::vector<Overlap> out;
     const std::vector<Segment>& source = of(from);

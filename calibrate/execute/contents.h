@@ -32,6 +32,8 @@ public:
     const std::vector<Segment>& of(BufferId buffer) { return of(BufferUse{buffer, UseKind::Read, -1}); }
     /// The first element of a whole parameter in one piece, or nothing.
     std::optional<std::int64_t> find(const BufferUse& use, std::uint32_t parameter);
+    /// The first element that the use is about: not 0 where a rank's part lies within a whole (Layout::inPlace).
+    std::int64_t beginOf(const BufferUse& use) const;
     /// What two buffers both have, merged where it is one run in both. `only`: of this parameter.
     std::vector<Overlap> meet(const BufferUse& from, const BufferUse& to, std::optional<std::uint32_t> only = {});
     /// The program's parameter that `index` of `layer` is (its owner, where it is tied), or nothing.

@@ -42,7 +42,7 @@ bool holdsMasters(const Buffer& buffer) { return buffer.role == BufferRole::Mast
 
 Executor::Executor(const Schedule& schedule, std::int64_t rank, std::size_t rankClass, const TrainingConfig& training, ComputeDevice& device, ExecuteOptions options)
     : schedule_(schedule), rank_(rank), class_(rankClass), program_(schedule.programs[schedule.classes[rankClass].program]), training_(training), device_(device),
-      options_(std::move(options)), data_(*program_.workload, options_.seed) {}
+      options_(std::move(options)), data_(*program_.workload, options_.seed), order_(program_) {}
 
 Executor::~Executor() { (void)device_.synchronize(); }
 
@@ -114,6 +114,7 @@ void Executor::findEvents() {
         for (const TaskId earlier : program_.dependenciesOf(task))
             if (program_.tasks[earlier].stream != task.stream) needsEvent_[earlier] = true;
         if (previous_[t] != kNoTask && program_.tasks[previous_[t]].stream != task.stream) needsEvent_[previous_[t]] = true;
+        if (order_.mayBeAwaited(t)) needsEvent_[t] = true;
     }
     events_.resize(program_.tasks.size());
 }
@@ -214,7 +215,7 @@ StreamWork Executor::collectiveWork(TaskId t) {
 
 void Executor::issueTask(TaskId t, std::int64_t step, const std::vector<std::vector<std::byte>>& batches, std::vector<WorkTimes>& times) {
     const Task& task = program_.tasks[t];
-    store_->beginTask(t);
+    allocateFor(t);
     if (task.stream != kHostStream) {
         for (const TaskId earlier : program_.dependenciesOf(task))
             if (program_.tasks[earlier].stream != task.stream && program_.tasks[earlier].stream != kHostStream) device_.wait(streams_[task.stream], events_[earlier]);
@@ -246,6 +247,35 @@ void Executor::issueTask(TaskId t, std::int64_t step, const std::vector<std::vec
     }
     if (work) device_.issue(streams_[task.stream], std::move(work), options_.timed ? &times[t] : nullptr);
     if (needsEvent_[t] && task.stream != kHostStream) events_[t] = device_.record(streams_[task.stream]);
+    freeAfter(t);
+}
+
+void Executor::allocateFor(TaskId t) {
+    const Task& task = program_.tasks[t];
+    // Whose memory goes back with this task: noted while its place is known.
+    for (std::uint32_t u = task.firstUse; u < task.firstUse + task.useCount; ++u)
+        if (program_.uses[u].kind == UseKind::Free) noteFree(u);
+    store_->beginTask(t);
+    for (const BufferUse& use : program_.usesOf(task)) {
+        if (use.kind != UseKind::Allocate || !order_.tracks(use.buffer)) continue;
+        for (const TaskId earlier : order_.allocated(use.buffer, store_->at(use.buffer), task.stream)) device_.wait(streams_[task.stream], events_[earlier]);
+    }
+}
+
+void Executor::noteFree(std::uint32_t use) {
+    const BufferId buffer = program_.uses[use].buffer;
+    if (order_.tracks(buffer) && store_->isAllocated(buffer)) order_.freed(use, store_->at(buffer));
+}
+
+void Executor::freeAfter(TaskId t) {
+    const Task& task = program_.tasks[t];
+    // What the task itself has allocated only.
+    for (std::uint32_t u = task.firstUse; u < task.firstUse + task.useCount; ++u) {
+        if (program_.uses[u].kind != UseKind::Free) continue;
+        const auto uses = program_.usesOf(task);
+        const bool own = std::any_of(uses.begin(), uses.end(), [&](const BufferUse& use) { return use.kind == UseKind::Allocate && use.buffer == program_.uses[u].buffer; });
+        if (own) noteFree(u);
+    }
     store_->endTask(t);
 }
 
@@ -257,6 +287,7 @@ Result<ExecutedStep> Executor::runStep(std::int64_t step) {
     std::vector<WorkTimes> times(program_.tasks.size());
     std::vector<std::int64_t> issued(program_.tasks.size());
     store_->beginStep();
+    order_.beginStep();
     if (options_.progress) options_.progress(fmt::format("step {}", step + 1));
     for (auto& [axis, comm] : comms_) {  // start together
         device_.issue(streams_[kComputeStream], [&comm = *comm](const StreamContext& stream) { return comm.barrier(stream); });
@@ -286,10 +317,14 @@ Result<ExecutedStep> Executor::runStep(std::int64_t step) {
 
 Result<std::vector<ParameterPart>> Executor::parameters() {
     Contents contents(schedule_, program_, rank_);
+    // What a buffer holds is what was written last: with parameters that are gathered only in the next forward, that is this rank's part.
+    std::vector<std::int32_t> layouts(program_.buffers.size(), -1);
+    for (const BufferUse& use : program_.uses)
+        if (use.kind == UseKind::Write) layouts[use.buffer] = use.layout;
     std::vector<ParameterPart> out;
     for (BufferId b = 0; b < program_.buffers.size(); ++b) {
         if (!holdsParameters(program_.buffers[b])) continue;
-        for (const Segment& segment : contents.of(b)) {
+        for (const Segment& segment : contents.of({b, UseKind::Read, layouts[b]})) {
             ParameterPart& part = out.emplace_back();
             part.parameter = segment.parameter;
             part.first = segment.first;

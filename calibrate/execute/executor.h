@@ -13,6 +13,7 @@
 
 #include "calibrate/comm/communicator.h"
 #include "calibrate/execute/bind_program.h"
+#include "calibrate/execute/memory_order.h"
 #include "calibrate/execute/synthetic_data.h"
 #include "calibrate/execute/tensor_store.h"
 #include "kernels/device.h"
@@ -68,6 +69,9 @@ private:
     Result<void> initialiseParameters();
     std::int64_t firstSample(std::int64_t step, int microStep) const;
     void findEvents();
+    void allocateFor(TaskId t);
+    void freeAfter(TaskId t);
+    void noteFree(std::uint32_t use);
     void issueTask(TaskId t, std::int64_t step, const std::vector<std::vector<std::byte>>& batches, std::vector<WorkTimes>& times);
     StreamWork kernelWork(TaskId t, std::int64_t step);
     StreamWork collectiveWork(TaskId t);
@@ -85,6 +89,7 @@ private:
     SyntheticData data_;
     BoundProgram bound_;
     std::unique_ptr<TensorStore> store_;
+    MemoryOrder order_;
     std::vector<StreamIndex> streams_;                 // by the program's streams; the host's is unused
     std::map<std::uint32_t, std::unique_ptr<Communicator>> comms_;  // by axis
     std::vector<bool> needsEvent_;                     // per task: somebody on another stream, or the host, waits for it

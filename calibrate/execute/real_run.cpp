@@ -150,7 +150,7 @@ Trace RealRun::trace() const {
 
 Result<std::optional<RealRun>> runForReal(const Scenario& scenario, const RealRunOptions& options) {
     TRY(const int ranks, rankCount(options.ranks));
-    TRY(const Schedule folded, writeSchedule(scenario));
+    TRY(const Schedule folded, writeSchedule(scenario, 0, true));
     if (folded.world != ranks)
         return failure(ErrorCode::Usage, "--devices", fmt::format("the scenario has {} devices but the run has {} ranks; they must be the same", folded.world, ranks));
     RealRun run;

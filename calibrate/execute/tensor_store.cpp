@@ -1,6 +1,7 @@
 #include "calibrate/execute/tensor_store.h"
 
 #include <algorithm>
+#include <utility>
 #include <cstring>
 #include <span>
 
@@ -91,7 +92,8 @@ Result<std::unique_ptr<TensorStore>> TensorStore::create(ComputeDevice& device, 
     device.issue(stream, [&device, &program, arena = store.get()](const StreamContext& context) -> Result<void> {
         for (BufferId b = 0; b < program.buffers.size(); ++b) {
             const Buffer& buffer = program.buffers[b];
-            if (!buffer.persistent || buffer.bytes == 0) continue;
+            // Buckets are written before they are read, and some are as large as the model ten times over.
+            if (!buffer.persistent || buffer.bytes == 0 || buffer.category == MemoryCategory::Buckets) continue;
             KernelCall fill;
             fill.op = KernelOp::Fill;
             fill.out[0] = arena->at(b);
@@ -125,8 +127,9 @@ void TensorStore::free(BufferId b) {
     live_[static_cast<std::size_t>(buffer.category)] -= countedBytes(b);
     if (defers_) counted_.free(countedBlocks_[b]);
     // Whoever still reads it on another stream reads it to the end; only then is the place given to others.
-    if (buffer.deferredFree) deferred_.push_back(blocks_[b]);
-    else allocator_.free(blocks_[b]);
+    const CachingAllocator::Block block = std::exchange(blocks_[b], CachingAllocator::kNoBlock);
+    if (buffer.deferredFree) deferred_.push_back(block);
+    else allocator_.free(block);
 }
 
 void TensorStore::note(TaskId task) {

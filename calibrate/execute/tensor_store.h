@@ -33,6 +33,7 @@ public:
 
     /// Null for Operand::Kind::None. REQUIRES: the buffer is allocated.
     void* at(const Operand& operand) const;
+    bool isAllocated(BufferId buffer) const { return blocks_[buffer] != CachingAllocator::kNoBlock; }
     void* at(BufferId buffer) const { return at(inBuffer(buffer)); }
 
     Bytes peakAllocated() const { return counting().peakAllocated(); }

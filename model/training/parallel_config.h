@@ -60,6 +60,7 @@ struct ParallelConfig {
     double maxLiveParameters = 1e9;
     double maxReuseDistance = 1e9;
     double paramPersistenceThreshold = 1e5;
+    double subGroupElements = 1e9;
     std::string offloadOptimizer = "none";      ///< none, cpu, nvme
     std::string offloadParam = "none";          ///< none, cpu, nvme
     bool quantizedWeights = false;              ///< ZeRO++ qwZ

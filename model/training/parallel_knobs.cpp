@@ -63,6 +63,7 @@ const std::vector<KnobField>& fields() {
         {"max_live_parameters", &Config::maxLiveParameters, 0, kManyElements},
         {"max_reuse_distance", &Config::maxReuseDistance, 0, kManyElements},
         {"param_persistence_threshold", &Config::paramPersistenceThreshold, 0, kManyElements},
+        {"sub_group_size", &Config::subGroupElements, 1, kManyElements},
         {"offload_optimizer", &Config::offloadOptimizer, 0, 0, {"none", "cpu", "nvme"}},
         {"offload_param", &Config::offloadParam, 0, 0, {"none", "cpu", "nvme"}},
         {"zero_quantized_weights", &Config::quantizedWeights},

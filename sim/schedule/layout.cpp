@@ -46,11 +46,16 @@ Layout packed(std::span<const std::uint32_t> pieces, std::span<const ProgramPara
     return layout;
 }
 
+std::int64_t flatShare(const Layout& layout, std::int64_t ranks) { return (layout.elements + ranks - 1) / ranks; }
+
 std::vector<Segment> segmentsOf(const Layout& layout, std::span<const ProgramParameter> parameters, std::int64_t ranks, std::int64_t position) {
     if (layout.cut == Cut::Whole || (layout.cut == Cut::Flat && layout.gathered)) return lineSegments(layout, parameters, 0, layout.elements);
     if (layout.cut == Cut::Flat) {
-        const std::int64_t share = (layout.elements + ranks - 1) / ranks;
-        return lineSegments(layout, parameters, position * share, (position + 1) * share);
+        const std::int64_t share = flatShare(layout, ranks);
+        std::vector<Segment> part = lineSegments(layout, parameters, position * share, (position + 1) * share);
+        if (layout.inPlace)
+            for (Segment& segment : part) segment.at += position * share;
+        return part;
     }
     std::vector<Segment> out;
     if (!layout.gathered) {

@@ -37,6 +37,7 @@ struct Layout {
     bool gathered = false;      ///< of a cut: all parts, one rank's after another's (what an all-gather writes)
     std::int64_t start = 0;     ///< element of the buffer where it begins: a view of a part of it
     std::int64_t paddedTo = 1;  ///< of pieces cut by themselves: their rows (or elements) are padded to a multiple of this first
+    bool inPlace = false;       ///< of a flat cut: this rank's part where it lies in the whole line; the rest is not looked at
 };
 
 /// Elements [first, first + count) of a parameter, from element `at` of a buffer on.
@@ -49,6 +50,9 @@ struct Segment {
 
 /// One after another, without gaps.
 Layout packed(std::span<const std::uint32_t> pieces, std::span<const ProgramParameter> parameters);
+
+/// Of a flat cut: elements of one part.
+std::int64_t flatShare(const Layout& layout, std::int64_t ranks);
 
 /// What the rank at `position` of `ranks` has, in order of `at`. Padding is left out.
 std::vector<Segment> segmentsOf(const Layout& layout, std::span<const ProgramParameter> parameters, std::int64_t ranks, std::int64_t position);

@@ -43,6 +43,7 @@ struct CollectiveWork {
     std::int32_t sender = -1;  ///< of a single send: its position in the communicator; −1: every rank sends
     std::int32_t root = 0;     ///< of a broadcast or reduce: likewise
     bool average = false;      ///< the sum comes divided by the ranks (ncclAvg)
+    std::int64_t first = 0;    ///< where it begins in what it writes, several buffers being one line
 
     Bytes bytes() const { return elements * sizeOf(dtype); }
     bool operator==(const CollectiveWork&) const = default;
@@ -119,6 +120,7 @@ struct Schedule {
     std::vector<RankClass> classes;
     SteadyMicroStep steady;
     ParameterServers servers;
+    bool exact = true;        ///< false: some rank or buffer is written with an average share, which is good to play but not to run
     std::int64_t period = 1;  ///< steps from one that carries out the periodic tasks to the next (local SGD's rounds)
 
     /// How often the task happens in the step.

@@ -38,4 +38,15 @@ void giveOwnPrograms(std::vector<ProgramPart>& parts, std::int64_t end) {
     parts.insert(parts.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
 }
 
+void giveEachRankAProgram(std::vector<ProgramPart>& parts) {
+    std::vector<ProgramPart> apart;
+    for (const ProgramPart& part : parts)
+        for (const RankSet& ranks : part.ranks)
+            for (std::int64_t i = 0; i < ranks.count; ++i) {
+                apart.push_back(part);
+                apart.back().ranks = {RankSet{ranks.at(i), 1, 1}};
+            }
+    parts = std::move(apart);
+}
+
 }  // namespace ringside

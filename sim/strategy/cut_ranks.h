@@ -13,4 +13,7 @@ void cutClassesAt(std::vector<ProgramPart>& parts, std::int64_t at);
 /// The ranks below `end` get programs of their own, which come first.
 void giveOwnPrograms(std::vector<ProgramPart>& parts, std::int64_t end);
 
+/// Every rank gets a program of its own.
+void giveEachRankAProgram(std::vector<ProgramPart>& parts);
+
 }  // namespace ringside

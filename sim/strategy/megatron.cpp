@@ -24,6 +24,7 @@ struct Bucket {
     BucketAxes axes;
     BufferId gradients = kNoBuffer, mainGradients = kNoBuffer;  // as accumulated and sent; as the optimizer reads them
     BufferId values = kNoBuffer;                                // its parameters, with the distributed optimizer
+    std::int32_t shard = -1, shardInPlace = -1;                 // layouts of this rank's slice: by itself, and within those
     std::size_t pending = 0;
     TaskId reduced = kNoTask, gather = kNoTask;
     bool gathered = false;
@@ -83,8 +84,12 @@ public:
     std::vector<OptimizerTarget> targets(StepWriter& step) const {
         std::vector<OptimizerTarget> targets;
         if (config_.distributedOptimizer) {
-            for (std::size_t b = 0; b < buckets_.size(); ++b)
-                targets.push_back({updatedElements(buckets_[b]), buckets_[b].values, buckets_[b].mainGradients, -1, static_cast<std::int32_t>(b), true});
+            for (std::size_t b = 0; b < buckets_.size(); ++b) {
+                OptimizerTarget& target = targets.emplace_back();
+                target = {updatedElements(buckets_[b]), buckets_[b].values, buckets_[b].mainGradients, -1, static_cast<std::int32_t>(b), true};
+                target.layout = buckets_[b].shard;
+                target.view = buckets_[b].shardInPlace;
+            }
         } else {
             for (std::uint32_t p = 0; p < step.parameters().size(); ++p) {
                 const ModelParameter& parameter = step.parameters()[p];
@@ -100,7 +105,9 @@ public:
         for (std::size_t b = 0; b < buckets_.size(); ++b) {
             Bucket& bucket = buckets_[b];
             const std::int64_t elements = updatedElements(bucket);
-            bucket.mainGradients = step.addBuffer({elements * 4, MemoryCategory::Gradients, BufferRole::GradientShard, DType::Fp32, false, false, -1, static_cast<std::int32_t>(b)});
+            Buffer main{elements * 4, MemoryCategory::Gradients, BufferRole::GradientShard, DType::Fp32, false, false, -1, static_cast<std::int32_t>(b)};
+            main.layout = bucket.shard;
+            bucket.mainGradients = step.addBuffer(main);
             step.memoryKernel(kComputeStream, Phase::Optimizer, TaskRole::ShardCast, "cast", elements * (sizeOf(gradientDtype_) + 4), -1, static_cast<std::uint16_t>(b));
             step.program().use(bucket.mainGradients, UseKind::Allocate);
             step.program().use(bucket.gradients, UseKind::Read);
@@ -142,9 +149,14 @@ private:
             bucket.elements = filled.elements;
             bucket.chunk = chunk;
             bucket.axes = axes;
-            bucket.gradients = step.addBuffer({filled.elements * sizeOf(gradientDtype_), MemoryCategory::Gradients, BufferRole::Bucket, gradientDtype_, true, false, -1, b});
-            if (config_.distributedOptimizer)
-                bucket.values = step.addBuffer({filled.elements * sizeOf(parameterDtype_), MemoryCategory::Parameters, BufferRole::ParameterBucket, parameterDtype_, true, false, -1, b});
+            const std::int32_t layout = addLayouts(step, bucket, filled, mine);
+            const auto add = [&](MemoryCategory category, BufferRole role, DType dtype) {
+                Buffer buffer{filled.elements * sizeOf(dtype), category, role, dtype, true, false, -1, b};
+                buffer.layout = layout;
+                return step.addBuffer(buffer);
+            };
+            bucket.gradients = add(MemoryCategory::Gradients, BufferRole::Bucket, gradientDtype_);
+            if (config_.distributedOptimizer) bucket.values = add(MemoryCategory::Parameters, BufferRole::ParameterBucket, parameterDtype_);
             for (const std::uint32_t i : filled.parameters) {
                 bucket.parameters.push_back(mine[i]);
                 bucketOf_[mine[i]] = static_cast<std::uint32_t>(b);
@@ -154,6 +166,22 @@ private:
             bucket.mainGradients = bucket.gradients;
             buckets_.push_back(std::move(bucket));
         }
+    }
+
+    /// The bucket's, and with the distributed optimizer those of a rank's slice. Returns the former.
+    std::int32_t addLayouts(StepWriter& step, Bucket& bucket, const MegatronBucket& filled, std::span<const std::uint32_t> parameters) const {
+        ProgramWriter& program = step.program();
+        Layout layout;
+        layout.elements = filled.elements;
+        for (std::size_t i = 0; i < filled.parameters.size(); ++i) layout.pieces.push_back({parameters[filled.parameters[i]], filled.offsets[i]});
+        const std::int32_t whole = program.addLayout(layout);
+        if (!config_.distributedOptimizer) return whole;
+        layout.cut = Cut::Flat;
+        layout.axis = bucket.axes.shard;
+        bucket.shard = program.addLayout(layout);
+        layout.inPlace = true;
+        bucket.shardInPlace = program.addLayout(std::move(layout));
+        return whole;
     }
 
     std::int64_t updatedElements(const Bucket& bucket) const { return config_.distributedOptimizer ? bucket.elements / bucket.axes.shardRanks : bucket.elements; }
@@ -179,7 +207,7 @@ private:
         bucket.reduced = step.collective(replicas_, Phase::GradientSync, TaskRole::ReplicaReduce, CollectiveOp::AllReduce, gradientDtype_, bucket.elements / bucket.axes.shardRanks,
                                          bucket.axes.replica, -1, part);
         program.dependOn(before);
-        program.use(bucket.gradients, UseKind::Write);
+        program.use(bucket.gradients, UseKind::Write, bucket.shardInPlace);
     }
 
     StreamId gatherStream(StepWriter& step) {

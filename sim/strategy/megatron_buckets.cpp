@@ -27,7 +27,8 @@ std::vector<MegatronBucket> fillMegatronBuckets(std::span<const std::int64_t> re
         open = {};
     };
     for (std::size_t p = registered.size(); p-- > 0;) {
-        open.elements = padded(open.elements, start) + registered[p];
+        open.offsets.push_back(padded(open.elements, start));
+        open.elements = open.offsets.back() + registered[p];
         open.parameters.push_back(static_cast<std::uint32_t>(p));
         if (filling.capElements > 0 && open.elements >= filling.capElements) close();
     }

@@ -17,6 +17,7 @@ struct MegatronFilling {
 
 struct MegatronBucket {
     std::vector<std::uint32_t> parameters;  ///< indices into the sizes, in filling order
+    std::vector<std::int64_t> offsets;      ///< likewise: where each begins in the bucket
     std::int64_t elements = 0;              ///< with padding
 };
 

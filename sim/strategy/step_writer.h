@@ -77,6 +77,7 @@ public:
     const DeviceMesh& mesh() const { return mesh_; }
     const MeshAxes& axes() const { return axes_; }
     Schedule& schedule() { return schedule_; }
+    const Schedule& schedule() const { return schedule_; }
     ProgramWriter& program() { return writer_; }
     std::vector<ModelParameter>& parameters() { return parameters_; }
     /// Ranks that average gradients with this one: 1 means that there is nothing to communicate.
@@ -127,7 +128,7 @@ public:
     TaskId kernel(StreamId stream, Phase phase, TaskRole role, const KernelWork& work, std::int32_t layer = -1, std::uint16_t part = 0);
     TaskId collective(StreamId stream, Phase phase, TaskRole role, CollectiveOp op, DType dtype, std::int64_t elements, std::uint32_t axis,
                       std::int32_t layer = -1, std::uint16_t part = 0, std::int32_t sender = -1);
-    /// Likewise, one that averages or has a root.
+    /// Likewise, with everything that a collective may say.
     TaskId collective(StreamId stream, Phase phase, TaskRole role, const CollectiveWork& work, std::int32_t layer = -1, std::uint16_t part = 0);
     /// A push or pull (kind) of `bytes` of the servers' key.
     TaskId message(TaskKind kind, StreamId stream, std::uint32_t key, Bytes bytes, std::int32_t layer = -1);

@@ -30,6 +30,7 @@ struct StrategyInput {
     const ParallelConfig& parallel;
     StepKind step = StepKind::Steady;
     int mostMicroSteps = 0;                    ///< write at most so many micro-steps, one of them standing for the rest; 0: all
+    bool exactRanks = false;                   ///< write every rank as it really is, where else one would stand for all (Schedule::exact)
 };
 
 /// A setting that a strategy understands, as it stands in a scenario under "strategy".

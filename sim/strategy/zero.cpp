@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -63,7 +64,7 @@ public:
         if (input.parallel.offloadOptimizer == "nvme")
             return badInput("strategy.offload_optimizer", fmt::format("DeepSpeed keeps optimizer state on NVMe only in stage 3, found {}; use cpu here, or zero3", name()));
         const TrainingConfig training = zeroTraining(input.training);
-        const StrategyInput own{input.workload, input.model, input.cluster, training, input.parallel, input.step, input.mostMicroSteps};
+        const StrategyInput own{input.workload, input.model, input.cluster, training, input.parallel, input.step, input.mostMicroSteps, input.exactRanks};
         return writeStep(
             own, name(),
             [&](StepWriter& step) -> Result<void> {
@@ -80,9 +81,14 @@ private:
         std::vector<std::int64_t> sizes;
         for (const ModelParameter& p : step.parameters()) sizes.push_back(p.elements);
         const FlatPartition partition(sizes, step.syncRanks());
-        const BufferId flat = step.addBuffer({partition.padded() * sizeOf(dtype), MemoryCategory::Parameters, BufferRole::ParameterBucket, dtype, true, false, -1, 0});
+        const FlatLayouts layouts = addLayouts(step, partition);
+        Buffer group{partition.padded() * sizeOf(dtype), MemoryCategory::Parameters, BufferRole::ParameterBucket, dtype, true, false, -1, 0};
+        group.layout = layouts.whole;
+        const BufferId flat = step.addBuffer(group);
         for (ModelParameter& p : step.parameters()) p.buffer = flat;
-        const std::array shard{OptimizerTarget{partition.share(), flat, kNoBuffer, -1, 0, true}};
+        OptimizerTarget owned{partition.share(), flat, kNoBuffer, -1, 0, true};
+        owned.layout = layouts.shard;
+        const std::array shard{owned};
 
         const bool offload = input.parallel.offloadOptimizer == "cpu";
         std::optional<HostOptimizer> host;
@@ -94,7 +100,7 @@ private:
             step.runPasses(nothing);
             updateOnDevice(step, shard.front(), kNoBuffer);
         } else {
-            ZeroReducer reducer(step, input, stage_, partition, host ? &*host : nullptr);
+            ZeroReducer reducer(step, input, stage_, partition, layouts.shard, host ? &*host : nullptr);
             step.runPasses(reducer);
             reducer.reduceAfterBackward(step);
             if (host) {
@@ -112,13 +118,33 @@ private:
         step.endStep();
     }
 
+    struct FlatLayouts {
+        std::int32_t whole = -1, shard = -1;
+    };
+    /// The flat group, and a rank's piece of it.
+    static FlatLayouts addLayouts(StepWriter& step, const FlatPartition& partition) {
+        ProgramWriter& program = step.program();
+        std::vector<std::uint32_t> all(step.parameters().size());
+        std::iota(all.begin(), all.end(), 0U);
+        Layout layout = packed(all, program.program().parameters);
+        layout.elements = partition.padded();
+        FlatLayouts layouts;
+        layouts.whole = program.addLayout(layout);
+        layout.cut = Cut::Flat;
+        layout.axis = step.axes().data;
+        layouts.shard = program.addLayout(std::move(layout));
+        return layouts;
+    }
+
     /// The slice becomes the fp32 gradient of the flat fp32 parameter: for a moment both exist.
     static void updateOnDevice(StepWriter& step, OptimizerTarget shard, BufferId gradients) {
         ProgramWriter& program = step.program();
         const Precision& precision = step.input().training.precision;
         zeroGradientNorm(step, gradients, shard.elements);
         const DType wide = precision.masterWeights ? DType::Fp32 : precision.parameter;
-        shard.gradient = step.addBuffer({shard.elements * sizeOf(wide), MemoryCategory::Gradients, BufferRole::GradientShard, wide, false, false, -1, 0});
+        Buffer slice{shard.elements * sizeOf(wide), MemoryCategory::Gradients, BufferRole::GradientShard, wide, false, false, -1, 0};
+        slice.layout = shard.layout;
+        shard.gradient = step.addBuffer(slice);
         step.memoryKernel(kComputeStream, Phase::Optimizer, TaskRole::ShardCast, "cast", shard.elements * (sizeOf(precision.parameter) + sizeOf(wide)));
         program.use(shard.gradient, UseKind::Allocate);
         if (gradients != kNoBuffer) program.use(gradients, UseKind::Read);

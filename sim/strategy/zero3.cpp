@@ -3,6 +3,7 @@
 // docs/models/zero.md tells the rules and their surprises.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -13,8 +14,6 @@
 namespace ringside {
 namespace {
 
-/// Elements of a rank's shards that are updated together (sub_group_size).
-constexpr std::int64_t kSubGroupElements = 1'000'000'000;
 /// Pinned buffers through which parameters on NVMe pass: offload_param.buffer_count × buffer_size elements.
 constexpr std::int64_t kParameterSwapElements = 5 * 100'000'000LL;
 
@@ -119,6 +118,7 @@ public:
                           {"max_live_parameters", "1e9", "elements beyond which nothing is prefetched"},
                           {"max_reuse_distance", "1e9", "a parameter stays if it is used again within so many elements"},
                           {"param_persistence_threshold", "1e5", "parameters of at most so many elements are never let go"},
+                          {"sub_group_size", "1e9", "elements of a rank's shards that are updated together"},
                           {"offload_optimizer", "none", "cpu or nvme: where optimizer state is; the host then runs the step"},
                           {"offload_param", "none", "cpu or nvme: where shards of parameters are"},
                           {"zero_quantized_weights", "false", "ZeRO++ qwZ: gather int8"},
@@ -129,9 +129,9 @@ public:
 
     Result<Schedule> write(const StrategyInput& input) const override {
         const TrainingConfig training = zeroTraining(input.training);
-        const StrategyInput own{input.workload, input.model, input.cluster, training, input.parallel, input.step, input.mostMicroSteps};
+        const StrategyInput own{input.workload, input.model, input.cluster, training, input.parallel, input.step, input.mostMicroSteps, input.exactRanks};
         std::optional<Zero3Axes> axes;
-        return writeStep(
+        TRY(Schedule schedule, writeStep(
             own, name(),
             [&](StepWriter& step) -> Result<void> {
                 if (!axes) {
@@ -140,7 +140,9 @@ public:
                 writeProgram(step, own, *axes);
                 return {};
             },
-            false);
+            false));
+        schedule.exact = axes->quantised.node == kNoAxis;
+        return schedule;
     }
 
 private:
@@ -169,10 +171,11 @@ private:
         shards.ranks = step.syncRanks();
         shards.onStorage = input.parallel.offloadParam == "nvme";
         shards.onHost = shards.onStorage || input.parallel.offloadParam == "cpu";
+        const std::int64_t most = std::llround(input.parallel.subGroupElements);
         std::vector<std::int64_t> groups;
         for (const ModelParameter& p : step.parameters()) {
             shards.elements.push_back((p.elements + shards.ranks - 1) / shards.ranks);
-            if (groups.empty() || groups.back() >= kSubGroupElements) groups.push_back(0);
+            if (groups.empty() || groups.back() >= most) groups.push_back(0);
             groups.back() += shards.elements.back();
             shards.group.push_back(static_cast<std::uint32_t>(groups.size() - 1));
         }
@@ -180,6 +183,11 @@ private:
             const std::int64_t kept = shards.onStorage ? std::min(groups[g], kParameterSwapElements) : groups[g];
             Buffer buffer{kept * sizeOf(dtype), MemoryCategory::Parameters, BufferRole::Shard, dtype, true, false, -1, static_cast<std::int32_t>(g)};
             buffer.onHost = shards.onHost;
+            std::vector<std::uint32_t> members;
+            for (std::uint32_t p = 0; p < shards.group.size(); ++p)
+                if (shards.group[p] == g) members.push_back(p);
+            buffer.layout = addCutLayout(step, members, step.axes().data, false);
+            shards.layouts.push_back(buffer.layout);
             shards.buffers.push_back(step.addBuffer(buffer));
         }
         return shards;
@@ -208,7 +216,10 @@ private:
         const std::vector<bool> persistent = declarePersistent(step, input, shards, gathers);
 
         std::vector<OptimizerTarget> targets;
-        for (std::size_t g = 0; g < shards.buffers.size(); ++g) targets.push_back({0, shards.buffers[g], kNoBuffer, -1, static_cast<std::int32_t>(g), true});
+        for (std::size_t g = 0; g < shards.buffers.size(); ++g) {
+            targets.push_back({0, shards.buffers[g], kNoBuffer, -1, static_cast<std::int32_t>(g), true});
+            targets.back().layout = shards.layouts[g];
+        }
         std::vector<std::int64_t> sizes;
         std::int64_t total = 0;
         for (std::size_t p = 0; p < shards.elements.size(); ++p) {
@@ -223,7 +234,11 @@ private:
             host.emplace(step, targets, HostOptimizer::Options{.nvme = config.offloadOptimizer == "nvme", .accumulatesOnHost = true, .roundTrip = true, .parametersOnHost = shards.onHost});
         } else {
             step.declareOptimizerState(targets);
-            gradients = step.addBuffer({total * sizeOf(dtype), MemoryCategory::Gradients, BufferRole::GradientShard, dtype, true, false, -1, 0});
+            Buffer all{total * sizeOf(dtype), MemoryCategory::Gradients, BufferRole::GradientShard, dtype, true, false, -1, 0};
+            std::vector<std::uint32_t> everyone(step.parameters().size());
+            std::iota(everyone.begin(), everyone.end(), 0U);
+            all.layout = targets.size() == 1 ? targets.front().layout : addCutLayout(step, everyone, step.axes().data, false);
+            gradients = step.addBuffer(all);
         }
         std::vector<Zero3Visit> visits = visitsOf(step);
         PassPlans plans;
@@ -256,7 +271,9 @@ private:
         const DType wide = precision.masterWeights ? DType::Fp32 : precision.parameter;
         for (OptimizerTarget& target : targets) {
             const auto part = static_cast<std::uint16_t>(target.index);
-            target.gradient = step.addBuffer({target.elements * sizeOf(wide), MemoryCategory::Gradients, BufferRole::GradientShard, wide, false, false, -1, target.index});
+            Buffer main{target.elements * sizeOf(wide), MemoryCategory::Gradients, BufferRole::GradientShard, wide, false, false, -1, target.index};
+            main.layout = target.layout;
+            target.gradient = step.addBuffer(main);
             step.memoryKernel(kComputeStream, Phase::Optimizer, TaskRole::ShardCast, "cast", target.elements * (sizeOf(precision.parameter) + sizeOf(wide)), -1, part);
             program.use(target.gradient, UseKind::Allocate);
             program.use(gradients, UseKind::Read);

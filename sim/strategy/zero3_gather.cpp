@@ -15,6 +15,20 @@ std::int64_t ceilDivide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b
 
 }  // namespace
 
+std::int32_t addCutLayout(StepWriter& step, std::span<const std::uint32_t> parameters, std::uint32_t axis, bool gathered) {
+    Layout layout = packed(parameters, step.program().program().parameters);
+    layout.cut = Cut::EachPiece;
+    layout.axis = axis;
+    layout.gathered = gathered;
+    return step.program().addLayout(std::move(layout));
+}
+
+std::int32_t Zero3Gatherer::gatheredLayout(StepWriter& step, const std::vector<std::uint32_t>& parameters, std::uint32_t axis) {
+    const auto [it, isNew] = layouts_.try_emplace({axis, parameters}, -1);
+    if (isNew) it->second = addCutLayout(step, parameters, axis, true);
+    return it->second;
+}
+
 Zero3Gatherer::Zero3Gatherer(StepWriter& step, const StrategyInput& input, const Zero3Shards& shards, const std::vector<bool>& persistent,
                              std::span<const Zero3Visit> visits, std::uint32_t nodeAxis)
     : config_(input.parallel), shards_(shards), persistent_(persistent), dtype_(input.training.precision.parameter), nodeAxis_(nodeAxis),
@@ -25,6 +39,7 @@ Zero3Gatherer::Zero3Gatherer(StepWriter& step, const StrategyInput& input, const
     if (shards.onHost) copies_ = step.program().addStream(StreamKind::Copy, "parameters to device");
     if (shards.onStorage) storage_ = step.program().addStream(StreamKind::Copy, "nvme parameters");
     std::int64_t secondary = 0;
+    std::vector<std::uint32_t> comeAndGo;
     for (std::uint32_t p = 0; p < step.parameters().size(); ++p) {
         const ModelParameter& parameter = step.parameters()[p];
         if (persistent[p]) {
@@ -33,9 +48,12 @@ Zero3Gatherer::Zero3Gatherer(StepWriter& step, const StrategyInput& input, const
         }
         secondary += ceilDivide(parameter.elements, nodeRanks_);
         gathered_.push_back(kNoBuffer);
+        comeAndGo.push_back(p);
     }
-    if (nodeAxis_ != kNoAxis)
-        secondary_ = step.addBuffer({secondary * sizeOf(dtype_), MemoryCategory::Parameters, BufferRole::SecondaryShard, dtype_, true, false, -1, 0});
+    if (nodeAxis_ == kNoAxis) return;
+    Buffer buffer{secondary * sizeOf(dtype_), MemoryCategory::Parameters, BufferRole::SecondaryShard, dtype_, true, false, -1, 0};
+    buffer.layout = addCutLayout(step, comeAndGo, nodeAxis_, false);
+    secondary_ = step.addBuffer(buffer);
 }
 
 void Zero3Gatherer::fetch(StepWriter& step, const Zero3Visit& visit, const Zero3VisitPlan& plan, Phase phase) {
@@ -180,6 +198,7 @@ void Zero3Gatherer::gatherTogether(StepWriter& step, std::vector<std::uint32_t> 
     }
     Buffer buffer{bytes * ranks, MemoryCategory::Buckets, BufferRole::UnshardedUnit, dtype_, false, false, -1, number};
     buffer.stream = stream_;
+    buffer.layout = gatheredLayout(step, parameters, axis);
     const BufferId flat = step.addBuffer(buffer);
     step.memoryKernel(stream_, phase_, TaskRole::UnshardCopyIn, "copy", 2 * bytes, -1, number);
     program.use(flat, UseKind::Allocate);
@@ -251,7 +270,9 @@ void Zero3Gatherer::regatherPersistent(StepWriter& step) {
         local = step.addBuffer({bytes, MemoryCategory::Buckets, BufferRole::Shard, dtype_, false, false, -1, 0});
         step.waitOnCompute(bringShards(step, parameters, elements, local, 0));
     }
-    const BufferId flat = step.addBuffer({bytes * shards_.ranks, MemoryCategory::Buckets, BufferRole::UnshardedUnit, dtype_, false, false, -1, 0});
+    Buffer together{bytes * shards_.ranks, MemoryCategory::Buckets, BufferRole::UnshardedUnit, dtype_, false, false, -1, 0};
+    together.layout = gatheredLayout(step, parameters, step.axes().data);
+    const BufferId flat = step.addBuffer(together);
     step.memoryKernel(kComputeStream, Phase::Optimizer, TaskRole::UnshardCopyIn, "copy", 2 * bytes);
     program.use(flat, UseKind::Allocate);
     readShards(step, parameters, local);

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "sim/strategy/step_writer.h"
@@ -17,9 +18,13 @@ struct Zero3Shards {
     std::vector<std::int64_t> elements;  ///< per parameter: ceil(n / N)
     std::vector<std::uint32_t> group;    ///< per parameter: its sub-group
     std::vector<BufferId> buffers;       ///< per sub-group
+    std::vector<std::int32_t> layouts;   ///< per sub-group
     std::int64_t ranks = 1;
     bool onHost = false, onStorage = false;
 };
+
+/// A layout of 1/N of each parameter, or of all ranks' parts one after another (`gathered`).
+std::int32_t addCutLayout(StepWriter& step, std::span<const std::uint32_t> parameters, std::uint32_t axis, bool gathered);
 
 class Zero3Gatherer {
 public:
@@ -44,6 +49,7 @@ private:
         std::uint16_t number = 0;
     };
 
+    std::int32_t gatheredLayout(StepWriter& step, const std::vector<std::uint32_t>& parameters, std::uint32_t axis);
     void gather(StepWriter& step, std::span<const std::uint32_t> parameters);
     void makeRoom(StepWriter& step, std::uint32_t p);
     void gatherTogether(StepWriter& step, std::vector<std::uint32_t> parameters, bool fromSecondary);
@@ -69,6 +75,7 @@ private:
     std::vector<bool> hasSecondary_;       // per parameter
     std::vector<std::int32_t> gatherOf_;   // per parameter: index into gathers_ while under way, or −1
     std::vector<Gather> gathers_;
+    std::map<std::pair<std::uint32_t, std::vector<std::uint32_t>>, std::int32_t> layouts_;  // by axis and parameters: each micro-step has the same
     BufferId secondary_ = kNoBuffer;
     TaskId secondaryWritten_ = kNoTask;
     TaskId last_ = kNoTask, waited_ = kNoTask;  // on the gather stream; what compute has waited for

@@ -25,6 +25,7 @@ Zero3Reducer::Zero3Reducer(StepWriter& step, const StrategyInput& input, const Z
 void Zero3Reducer::add(StepWriter& step, std::uint32_t p) {
     const ModelParameter& parameter = step.parameters()[p];
     if (elements_ > 0 && elements_ + parameter.elements > limit_) flush(step);
+    addToLayout(step, p);
     bucket_.push_back(p);
     elements_ += parameter.elements;
     if (!contiguous_ || elements_ > limit_) return;  // a larger one is reduced where it is
@@ -32,12 +33,20 @@ void Zero3Reducer::add(StepWriter& step, std::uint32_t p) {
                               static_cast<std::uint16_t>(parameter.index));
     if (overlap_) step.program().dependOn(step.lastCompute());
     step.program().use(parameter.gradient, UseKind::Read);
-    step.program().use(buffer_, UseKind::Write);
+    step.program().use(buffer_, UseKind::Write, layouts_[number_].packed);
     step.dropGradient(p);
 }
 
+void Zero3Reducer::addToLayout(StepWriter& step, std::uint32_t p) {
+    if (number_ < finished_) return;
+    if (number_ == layouts_.size()) layouts_.push_back({step.program().addLayout({}), -1});
+    Layout& layout = step.program().program().layouts[static_cast<std::size_t>(layouts_[number_].packed)];
+    layout.pieces.push_back({p, layout.elements});
+    layout.elements += step.parameters()[p].elements;
+}
+
 void Zero3Reducer::useSources(StepWriter& step, std::span<const std::uint32_t> parameters, BufferId source, UseKind kind) {
-    if (source != kNoBuffer) return step.program().use(source, kind);
+    if (source != kNoBuffer) return step.program().use(source, kind, source == buffer_ ? layouts_[number_].packed : -1);
     for (const std::uint32_t p : parameters) step.program().use(step.parameters()[p].gradient, kind);
 }
 
@@ -75,6 +84,7 @@ void Zero3Reducer::flush(StepWriter& step) {
     bucket_.clear();
     elements_ = 0;
     ++number_;
+    finished_ = std::max<std::size_t>(finished_, number_);
 }
 
 // Every parameter is padded to N equal pieces, and the pieces of one rank are put side by side. On return `source` is what
@@ -89,7 +99,13 @@ TaskId Zero3Reducer::reduceScatter(StepWriter& step, std::span<const std::uint32
     const Bytes bytes = padded * sizeOf(dtype_);
     const BufferId from = source;
     if (parameters.size() > 1 || padded != elements) {
-        source = step.addBuffer({bytes, MemoryCategory::Buckets, BufferRole::FlattenedBucket, dtype_, false, false, -1, number_});
+        Buffer flat{bytes, MemoryCategory::Buckets, BufferRole::FlattenedBucket, dtype_, false, false, -1, number_};
+        if (quantised_.node == kNoAxis) {  // with qgZ parameters travel one by one, some of them quantised
+            std::int32_t& byRank = layouts_[number_].byRank;
+            if (byRank < 0) byRank = addCutLayout(step, parameters, step.axes().data, true);
+            flat.layout = byRank;
+        }
+        source = step.addBuffer(flat);
         step.memoryKernel(stream_, Phase::GradientSync, TaskRole::BucketFlatten, "copy", 2 * bytes, -1, number_);
         if (overlap_) program.dependOn(step.lastCompute());
         program.use(source, UseKind::Allocate);
@@ -106,9 +122,9 @@ TaskId Zero3Reducer::reduceScatter(StepWriter& step, std::span<const std::uint32
 
 TaskId Zero3Reducer::allReduce(StepWriter& step, BufferId source) {
     step.collective(stream_, Phase::GradientSync, TaskRole::BucketReduce, CollectiveOp::AllReduce, dtype_, elements_, step.axes().data, -1, number_);
-    step.program().use(source, UseKind::Write);
+    useSources(step, bucket_, source, UseKind::Write);
     last_ = step.memoryKernel(stream_, Phase::GradientSync, TaskRole::BucketDivide, "divide", 2 * elements_ * sizeOf(dtype_), -1, number_);
-    step.program().use(source, UseKind::Write);
+    useSources(step, bucket_, source, UseKind::Write);
     return last_;
 }
 

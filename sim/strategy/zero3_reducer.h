@@ -29,6 +29,7 @@ public:
     void finishPass(StepWriter& step);
 
 private:
+    void addToLayout(StepWriter& step, std::uint32_t p);
     void flush(StepWriter& step);
     TaskId reduceScatter(StepWriter& step, std::span<const std::uint32_t> parameters, BufferId& source);
     TaskId allReduce(StepWriter& step, BufferId source);
@@ -50,6 +51,11 @@ private:
     std::vector<std::uint32_t> bucket_;
     std::int64_t elements_ = 0;
     std::uint16_t number_ = 0;
+    struct BucketLayouts {
+        std::int32_t packed = -1, byRank = -1;  // as gradients come; as they are reduce-scattered
+    };
+    std::vector<BucketLayouts> layouts_;  // per bucket: every micro-step fills the same ones
+    std::size_t finished_ = 0;            // layouts that are complete
     TaskId last_ = kNoTask;
     std::deque<TaskId> outstanding_;
 };

@@ -6,7 +6,7 @@
 
 namespace ringside {
 
-ZeroReducer::ZeroReducer(StepWriter& step, const StrategyInput& input, int stage, const FlatPartition& partition, HostOptimizer* host)
+ZeroReducer::ZeroReducer(StepWriter& step, const StrategyInput& input, int stage, const FlatPartition& partition, std::int32_t shardLayout, HostOptimizer* host)
     : config_(input.parallel), stage_(stage), partition_(partition), host_(host), overlap_(config_.overlapComm.value_or(false) && partition.ranks() > 1),
       // A pipeline's engine reduces after its last backward, whatever overlap_comm says.
       inHooks_(stage == 2 || (overlap_ && step.mesh().pp == 1)), dtype_(input.training.precision.parameter), bucketLimit_(std::llround(config_.reduceBucketElements)) {
@@ -20,7 +20,9 @@ ZeroReducer::ZeroReducer(StepWriter& step, const StrategyInput& input, int stage
             buffers_.push_back(step.addBuffer({bucketLimit_ * sizeOf(dtype_), MemoryCategory::Buckets, BufferRole::Bucket, dtype_, false, false, -1, i}));
     if (!host_) {
         const auto shard = [&](MemoryCategory category) {
-            return step.addBuffer({partition.share() * sizeOf(dtype_), category, BufferRole::GradientShard, dtype_, false, false, -1, 0});
+            Buffer slice{partition.share() * sizeOf(dtype_), category, BufferRole::GradientShard, dtype_, false, false, -1, 0};
+            slice.layout = shardLayout;
+            return step.addBuffer(slice);
         };
         accumulated_ = shard(MemoryCategory::Gradients);
         incoming_ = shard(MemoryCategory::Workspace);
@@ -55,6 +57,7 @@ void ZeroReducer::add(StepWriter& step, std::uint32_t p) {
         flush(step);
         if (contiguous() && overlap_) current_ = 1 - current_;
     }
+    addToLayout(step, p);
     if (contiguous() && parameter.elements <= bucketLimit_) {  // a larger one is reduced where it is
         step.memoryKernel(kComputeStream, Phase::GradientSync, TaskRole::BucketCopyIn, "copy", 2 * parameter.elements * sizeOf(dtype_), parameter.layer,
                           static_cast<std::uint16_t>(parameter.index));
@@ -62,11 +65,20 @@ void ZeroReducer::add(StepWriter& step, std::uint32_t p) {
             for (const BufferId buffer : buffers_) step.program().use(buffer, UseKind::Allocate);
         allocated_ = true;
         step.program().use(parameter.gradient, UseKind::Read);
-        step.program().use(buffers_[current_], UseKind::Write);
+        step.program().use(buffers_[current_], UseKind::Write, bucketLayout());
         step.dropGradient(p);
     }
     bucket_.push_back(p);
     elements_ += parameter.elements;
+}
+
+void ZeroReducer::addToLayout(StepWriter& step, std::uint32_t p) {
+    ProgramWriter& program = step.program();
+    if (number_ < finished_) return;
+    if (number_ == layouts_.size()) layouts_.push_back(program.addLayout({}));
+    Layout& layout = program.program().layouts[static_cast<std::size_t>(bucketLayout())];
+    layout.pieces.push_back({p, layout.elements});
+    layout.elements += step.parameters()[p].elements;
 }
 
 void ZeroReducer::flush(StepWriter& step) {
@@ -83,10 +95,11 @@ void ZeroReducer::flush(StepWriter& step) {
     bucket_.clear();
     elements_ = 0;
     ++number_;
+    finished_ = std::max<std::size_t>(finished_, number_);
 }
 
 void ZeroReducer::useSources(StepWriter& step, BufferId source, UseKind kind) {
-    if (source != kNoBuffer) return step.program().use(source, kind);
+    if (source != kNoBuffer) return step.program().use(source, kind, bucketLayout());
     for (const std::uint32_t p : bucket_) step.program().use(step.parameters()[p].gradient, kind);
 }
 
@@ -119,7 +132,9 @@ TaskId ZeroReducer::reduce(StepWriter& step, BufferId& source) {
 
 TaskId ZeroReducer::flatten(StepWriter& step, BufferId from, TaskId ready, BufferId& flattened) {
     const Bytes bytes = elements_ * sizeOf(dtype_);
-    flattened = step.addBuffer({bytes, MemoryCategory::Buckets, BufferRole::FlattenedBucket, dtype_, false, false, -1, number_});
+    Buffer flat{bytes, MemoryCategory::Buckets, BufferRole::FlattenedBucket, dtype_, false, false, -1, number_};
+    flat.layout = bucketLayout();
+    flattened = step.addBuffer(flat);
     const TaskId task = step.memoryKernel(work_, Phase::GradientSync, TaskRole::BucketFlatten, "copy", 2 * bytes, -1, number_);
     step.program().dependOn(ready);
     step.program().use(flattened, UseKind::Allocate);
@@ -130,8 +145,12 @@ TaskId ZeroReducer::flatten(StepWriter& step, BufferId from, TaskId ready, Buffe
 
 TaskId ZeroReducer::reduceToOwners(StepWriter& step, BufferId source, TaskId ready) {
     TaskId last = ready;
+    CollectiveWork work{CollectiveOp::Reduce, dtype_, 0, step.axes().data};
     for (const OwnedRun& run : partition_.ownersOf(bucket_)) {
-        last = step.collective(communication_, Phase::GradientSync, TaskRole::BucketReduce, CollectiveOp::Reduce, dtype_, run.elements, step.axes().data, -1, number_);
+        work.first += work.elements;
+        work.elements = run.elements;
+        work.root = static_cast<std::int32_t>(run.owner);
+        last = step.collective(communication_, Phase::GradientSync, TaskRole::BucketReduce, work, -1, number_);
         step.program().dependOn(ready);
         useSources(step, source, UseKind::Write);
     }

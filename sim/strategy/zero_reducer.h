@@ -16,7 +16,8 @@ class ZeroReducer final : public StepHooks {
 public:
     /// `host`: where slices go instead of staying on the device, or null. Stage 1 reduces once, at the accumulation boundary;
     /// stage 2 in every micro-step.
-    ZeroReducer(StepWriter& step, const StrategyInput& input, int stage, const FlatPartition& partition, HostOptimizer* host);
+    /// `shardLayout`: of this rank's slice.
+    ZeroReducer(StepWriter& step, const StrategyInput& input, int stage, const FlatPartition& partition, std::int32_t shardLayout, HostOptimizer* host);
 
     void beforeBackwardPass(StepWriter& step, const Pass& pass) override;
     void onGradientReady(StepWriter& step, std::uint32_t p) override;
@@ -28,6 +29,9 @@ public:
     BufferId gradientShard() const { return accumulated_; }
 
 private:
+    /// Of the open bucket. Every micro-step fills the same ones.
+    std::int32_t bucketLayout() const { return layouts_[number_]; }
+    void addToLayout(StepWriter& step, std::uint32_t p);
     bool contiguous() const { return config_.contiguousGradients && partition_.ranks() > 1; }
     void add(StepWriter& step, std::uint32_t p);
     void flush(StepWriter& step);
@@ -55,6 +59,8 @@ private:
     std::vector<std::uint32_t> bucket_, reduced_;  // parameters in the open bucket; those whose gradients the next flush drops
     std::int64_t elements_ = 0;
     std::uint16_t number_ = 0;
+    std::vector<std::int32_t> layouts_;  // per bucket
+    std::size_t finished_ = 0;           // layouts that are complete
     std::optional<TaskId> lastReduction_;
     BufferId accumulated_ = kNoBuffer, incoming_ = kNoBuffer;
     bool shardAllocated_ = false;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/cost/optimizer_work.h"
+#include "sim/strategy/cut_ranks.h"
 #include "sim/strategy/ddp_reducer.h"
 #include "sim/strategy/greedy_partition.h"
 
@@ -31,10 +32,11 @@ void broadcastParameters(StepWriter& step, const std::vector<OwnedTensors>& owne
     const DType dtype = step.input().training.precision.parameter;
     const TaskId updated = step.lastCompute();
     std::uint16_t number = 0;
+    CollectiveWork work{CollectiveOp::Broadcast, dtype, 0, step.axes().data};
     const auto broadcast = [&](std::span<const std::uint32_t> tensors) {
-        std::int64_t elements = 0;
-        for (const std::uint32_t p : tensors) elements += step.parameters()[p].elements;
-        step.collective(stream, Phase::Optimizer, TaskRole::ParameterBroadcast, CollectiveOp::Broadcast, dtype, elements, step.axes().data, -1, number++);
+        work.elements = 0;
+        for (const std::uint32_t p : tensors) work.elements += step.parameters()[p].elements;
+        step.collective(stream, Phase::Optimizer, TaskRole::ParameterBroadcast, work, -1, number++);
         step.program().dependOn(updated);
         for (const std::uint32_t p : tensors) step.program().use(step.parameters()[p].buffer, UseKind::Write);
     };
@@ -42,6 +44,7 @@ void broadcastParameters(StepWriter& step, const std::vector<OwnedTensors>& owne
         if (oneBucketPerRank) broadcast(rank.tensors);
         else
             for (const std::uint32_t p : rank.tensors) broadcast({&p, 1});
+        ++work.root;
     }
 }
 
@@ -64,19 +67,20 @@ public:
         TrainingConfig training = input.training;
         training.gradientClipping = false;
         training.precision.lossScaling = false;
-        const StrategyInput updating{input.workload, input.model, input.cluster, training, input.parallel, input.step, input.mostMicroSteps};
-        return writeStep(
+        const StrategyInput updating{input.workload, input.model, input.cluster, training, input.parallel, input.step, input.mostMicroSteps, input.exactRanks};
+        std::function<void(std::vector<ProgramPart>&)> cut;
+        if (input.exactRanks) cut = giveEachRankAProgram;
+        TRY(Schedule schedule, writeStep(
             updating, name(),
             [&](StepWriter& step) -> Result<void> {
                 step.declareState({.parameters = true, .optimizer = false, .gradientDtype = {}});
                 std::vector<std::int64_t> sizes;
                 for (const ModelParameter& p : step.parameters()) sizes.push_back(p.elements);
                 const std::vector<OwnedTensors> owned = greedyPartition(sizes, step.syncRanks());
-                // All ranks wait for the one with most to update, so every rank is written as that one.
-                const auto heaviest = std::max_element(owned.begin(), owned.end(), [](const OwnedTensors& a, const OwnedTensors& b) { return a.elements < b.elements; });
+                const OwnedTensors mine = tensorsOf(step, owned);
                 const auto targetsNow = [&] {
                     std::vector<OptimizerTarget> targets;
-                    for (const std::uint32_t i : heaviest->tensors) {
+                    for (const std::uint32_t i : mine.tensors) {
                         const ModelParameter& p = step.parameters()[i];
                         targets.push_back({p.elements, p.buffer, p.gradient, p.layer, p.index, false});
                     }
@@ -91,12 +95,23 @@ public:
                     step.runPasses(nothing);
                 }
                 finishGradients(step, input.training);
-                step.optimizerStep(targetsNow());  // gradients may have moved into their buckets meanwhile
+                if (!mine.tensors.empty()) step.optimizerStep(targetsNow());  // gradients may have moved into their buckets meanwhile
                 if (step.syncRanks() > 1) broadcastParameters(step, owned, input.parallel.parametersAsBucketView);
                 step.endStep();
                 return {};
             },
-            false);
+            false, cut));
+        schedule.exact = input.exactRanks || schedule.axes.front().size == 1;
+        return schedule;
+    }
+
+private:
+    /// All ranks wait for the one with most to update, so every rank is written as that one, unless it is to be exact.
+    static OwnedTensors tensorsOf(const StepWriter& step, const std::vector<OwnedTensors>& owned) {
+        if (!step.input().exactRanks)
+            return *std::max_element(owned.begin(), owned.end(), [](const OwnedTensors& a, const OwnedTensors& b) { return a.elements < b.elements; });
+        const auto position = static_cast<std::size_t>(step.schedule().axes[step.axes().data].positionOf(step.part().ranks.front().first));
+        return position < owned.size() ? owned[position] : OwnedTensors{};
     }
 };
 

@@ -27,7 +27,7 @@ struct Outcome {
 
 /// Every element must be held by some rank; where several hold it, they must agree bit by bit (unless `mayDiffer`).
 inline Result<Outcome> run(const Scenario& scenario, int steps, const ExecuteOptions& options = {}, bool mayDiffer = false) {
-    TRY(const Schedule folded, writeSchedule(scenario));
+    TRY(const Schedule folded, writeSchedule(scenario, 0, true));
     Outcome out;
     out.schedule = unfoldRanks(folded);
     const auto ranks = static_cast<std::size_t>(out.schedule.world);
