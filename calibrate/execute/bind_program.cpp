@@ -58,8 +58,9 @@ private:
         if (training_.gradientClipping) return refuse("training.gradient_clipping", "cannot be run for real yet; leave it off");
         if (!schedule_.exact) return refuse("strategy", fmt::format("this schedule of '{}' stands for ranks that differ; it can be played but not run", schedule_.strategy));
         if (schedule_.steady.times > 1) return refuse("schedule", "micro-steps that stand for several cannot be run");
+        const bool serverOnHost = schedule_.servers.count > 0 && schedule_.servers.placement == ServerPlacement::Host;
         for (const Buffer& buffer : program_.buffers)
-            if (buffer.onHost) return refuse("strategy", fmt::format("'{}' with state on the host cannot be run for real yet", schedule_.strategy));
+            if (buffer.onHost && !serverOnHost) return refuse("strategy", fmt::format("'{}' with state on the host cannot be run for real yet", schedule_.strategy));
         return {};
     }
 
@@ -69,7 +70,11 @@ private:
         if (first.kind != TaskKind::Kernel) return 1;
         std::size_t n = 1;
         if (first.role == TaskRole::OptimizerKernel) {
-            while (t + n < program_.tasks.size() && program_.tasks[t + n].role == TaskRole::OptimizerKernel && program_.tasks[t + n].part == n) ++n;
+            // Parts count the kernels of one update of everything; where each key is updated by itself, part is the key.
+            const auto belongs = [&](const Task& task) {
+                return task.role == TaskRole::OptimizerKernel && task.layer == first.layer && task.part == (first.layer < 0 ? n : first.part);
+            };
+            while (t + n < program_.tasks.size() && belongs(program_.tasks[t + n])) ++n;
             return n;
         }
         if (first.role != TaskRole::Op) return 1;
@@ -85,12 +90,15 @@ private:
             case TaskKind::Kernel:
                 if (task.role == TaskRole::Op) return bindOp(t, count);
                 if (task.role == TaskRole::OptimizerKernel) return bindUpdate(t, count);
+                if (task.role == TaskRole::OuterOptimizer) return bindOuterStep(t);
+                if (task.role == TaskRole::Elastic) return bindElastic(t);
+                if (task.role == TaskRole::ShardReduce) return bindPartSum(t);
                 return bindMove(t);
             case TaskKind::Collective: return bindCollective(t);
             case TaskKind::Copy: return bindCopy(t);
             case TaskKind::HostWork: case TaskKind::HostSync: return {};
-            case TaskKind::Push: case TaskKind::Pull:
-                return failure(ErrorCode::MissingCapability, schedule_.strategy, "parameter servers cannot be run for real yet");
+            case TaskKind::Push: return bindMessage(t, UseKind::Read);
+            case TaskKind::Pull: return bindMessage(t, UseKind::Write);
         }
         return {};
     }
@@ -130,9 +138,19 @@ private:
         return {};
     }
 
-    double divisorOf(const Task& task) const {
+    /// Ranks that share what the buffer holds.
+    std::int64_t ranksOf(const BufferUse& use) const {
+        const std::int32_t index = use.layout >= 0 ? use.layout : program_.buffers[use.buffer].layout;
+        return schedule_.axes[index >= 0 ? program_.layouts[static_cast<std::size_t>(index)].axis : 0].size;
+    }
+
+    /// By the task's own word, or the ranks over which what the buffer holds is averaged.
+    double divisorOf(const Task& task, const BufferUse& use) const {
         const double own = schedule_.kernels[task.work].divisor;
-        return own > 0 ? own : static_cast<double>(schedule_.axes.front().size);
+        if (own > 0) return own;
+        const std::int32_t index = use.layout >= 0 ? use.layout : program_.buffers[use.buffer].layout;
+        const bool whole = index >= 0 && program_.layouts[static_cast<std::size_t>(index)].cut == Cut::Whole;
+        return static_cast<double>(whole ? ranksOf(use) : schedule_.axes.front().size);
     }
 
     Operand element(BufferId buffer, std::int64_t at) const { return inBuffer(buffer, at * sizeOf(program_.buffers[buffer].dtype)); }
@@ -172,27 +190,23 @@ private:
         std::optional<std::uint32_t> only;
         if (isOfOneParameter(task.role) && task.layer >= 0) only = contents_.parameterOf(task.layer, task.part);
         const bool divides = schedule_.kernels[task.work].name.find("divide") != std::string_view::npos;
-        const double alpha = divides ? 1 / divisorOf(task) : 1;
-        std::vector<BufferUse> reads, writes;
-        for (const BufferUse& use : program_.usesOf(task)) {
-            if (use.kind == UseKind::Read) reads.push_back(use);
-            if (use.kind == UseKind::Write) writes.push_back(use);
-        }
+        const std::vector<BufferUse> reads = usesOf(task, UseKind::Read), writes = usesOf(task, UseKind::Write);
         switch (verb) {
             case Verb::Move:
                 for (const BufferUse& to : writes)
-                    for (const BufferUse& from : reads) move(from, to, only, alpha);
+                    for (const BufferUse& from : reads) move(from, to, only, divides ? 1 / divisorOf(task, to) : 1);
                 break;
             case Verb::Add:
                 for (const BufferUse& to : writes)
                     for (const BufferUse& from : reads) {
                         if (from.buffer == to.buffer) continue;
                         for (const Overlap& overlap : contents_.meet(from, to, only))
-                            addCall(KernelOp::Axpy, program_.buffers[to.buffer].dtype, element(from.buffer, overlap.from), element(to.buffer, overlap.to), overlap.count, alpha);
+                            addCall(KernelOp::Axpy, program_.buffers[to.buffer].dtype, element(from.buffer, overlap.from), element(to.buffer, overlap.to), overlap.count,
+                                    divides ? 1 / divisorOf(task, to) : 1);
                     }
                 break;
             case Verb::Scale:
-                for (const BufferUse& to : writes) move(to, to, only, 1 / divisorOf(task));
+                for (const BufferUse& to : writes) move(to, to, only, 1 / divisorOf(task, to));
                 break;
             case Verb::Zero:
                 for (const BufferUse& to : writes) {
@@ -203,6 +217,86 @@ private:
             case Verb::Nothing: case Verb::Unknown: break;
         }
         bound.calls = static_cast<std::uint32_t>(out_.calls.size()) - bound.firstCall;
+        return {};
+    }
+
+    std::vector<BufferUse> usesOf(const Task& task, UseKind kind) const {
+        std::vector<BufferUse> out;
+        for (const BufferUse& use : program_.usesOf(task))
+            if (use.kind == kind) out.push_back(use);
+        return out;
+    }
+    std::int64_t elementsOf(BufferId buffer) const { return program_.buffers[buffer].bytes / sizeOf(program_.buffers[buffer].dtype); }
+
+    /// to += alpha·from over what both hold.
+    void add(const BufferUse& from, const BufferUse& to, double alpha) {
+        for (const Overlap& overlap : contents_.meet(from, to)) addCall(KernelOp::Axpy, DType::Fp32, element(from.buffer, overlap.from), element(to.buffer, overlap.to), overlap.count, alpha);
+    }
+
+    /// DiLoCo: δ = outer − inner; then Nesterov momentum on it: m = μ·m + δ, outer −= η·(δ + μ·m); then inner = outer.
+    Result<void> bindOuterStep(std::size_t t) {
+        const Task& task = program_.tasks[t];
+        BoundTask& bound = out_.tasks[t];
+        bound.firstCall = static_cast<std::uint32_t>(out_.calls.size());
+        const std::vector<BufferUse> reads = usesOf(task, UseKind::Read), writes = usesOf(task, UseKind::Write);
+        const std::string_view name = schedule_.kernels[task.work].name;
+        if (name == "difference") {
+            const BufferUse delta = writes.front();
+            move(reads.front(), delta, {}, 1);
+            for (std::size_t i = 1; i < reads.size(); ++i) add(reads[i], delta, -1);
+        } else if (name == "nesterov") {
+            const BufferUse delta = reads.front(), momentum = writes[0], outer = writes[1];
+            move(momentum, momentum, {}, hyper_.outerMomentum);
+            add(delta, momentum, 1);
+            add(delta, outer, -hyper_.outerLearningRate);
+            add(momentum, outer, -hyper_.outerLearningRate * hyper_.outerMomentum);
+        } else {
+            for (const BufferUse& parameter : writes) move(reads.front(), parameter, {}, 1);
+        }
+        bound.calls = static_cast<std::uint32_t>(out_.calls.size()) - bound.firstCall;
+        return {};
+    }
+
+    /// EASGD: d = α(x − x̃), x −= d; or x̃ += Σd.
+    Result<void> bindElastic(std::size_t t) {
+        const Task& task = program_.tasks[t];
+        BoundTask& bound = out_.tasks[t];
+        bound.firstCall = static_cast<std::uint32_t>(out_.calls.size());
+        const BufferUse read = usesOf(task, UseKind::Read).front();
+        const std::vector<BufferUse> writes = usesOf(task, UseKind::Write);
+        if (writes.size() == 1) {
+            add(read, writes.front(), 1);
+        } else {
+            const BufferUse force = writes.front();
+            for (std::size_t i = 1; i < writes.size(); ++i) move(writes[i], force, {}, 1);
+            add(read, force, -1);
+            move(force, force, {}, hyper_.elasticity / static_cast<double>(schedule_.world));
+            for (std::size_t i = 1; i < writes.size(); ++i) add(force, writes[i], -1);
+        }
+        bound.calls = static_cast<std::uint32_t>(out_.calls.size()) - bound.firstCall;
+        return {};
+    }
+
+    /// Every rank's gradients of this rank's part lie one after another: their mean goes to the first place.
+    Result<void> bindPartSum(std::size_t t) {
+        BoundTask& bound = out_.tasks[t];
+        bound.firstCall = static_cast<std::uint32_t>(out_.calls.size());
+        for (const BufferUse& use : usesOf(program_.tasks[t], UseKind::Write)) {
+            const auto ranks = ranksOf(use);
+            const std::int64_t part = elementsOf(use.buffer) / ranks;
+            addCall(KernelOp::Scale, DType::Fp32, inBuffer(use.buffer), inBuffer(use.buffer), part, 1.0 / static_cast<double>(ranks));
+            for (std::int64_t r = 1; r < ranks; ++r) addCall(KernelOp::Axpy, DType::Fp32, element(use.buffer, r * part), inBuffer(use.buffer), part, 1.0 / static_cast<double>(ranks));
+        }
+        bound.calls = static_cast<std::uint32_t>(out_.calls.size()) - bound.firstCall;
+        return {};
+    }
+
+    /// The tensors of a key, one after another.
+    Result<void> bindMessage(std::size_t t, UseKind kind) {
+        BoundTask& bound = out_.tasks[t];
+        bound.firstPiece = static_cast<std::uint32_t>(out_.pieces.size());
+        for (const BufferUse& use : usesOf(program_.tasks[t], kind)) out_.pieces.push_back({inBuffer(use.buffer), elementsOf(use.buffer)});
+        bound.pieces = static_cast<std::uint32_t>(out_.pieces.size()) - bound.firstPiece;
         return {};
     }
 
@@ -226,21 +320,91 @@ private:
         return contents_.of(to).empty() ? inBuffer(from.buffer) : element(to.buffer, place);
     }
 
+    /// DataParallel: the outputs of all ranks come together on rank 0, which has the loss of them all; its gradient goes back.
+    void bindOutputs(std::size_t t, BoundCollective bound) {
+        const Task& task = program_.tasks[t];
+        const std::vector<BufferUse> writes = usesOf(task, UseKind::Write);
+        const Workload& workload = *program_.workload;
+        const bool hasLoss = workload.typeOf(workload.layers.size() - 1).ops.back().kind == OpKind::CrossEntropy;
+        const std::size_t head = workload.layers.size() - (hasLoss ? 2 : 1);
+        const int outputs = workload.typeOf(head).output;
+        if (task.role == TaskRole::GatherOutput) {
+            bound.in = values_.value(task.microStep, head, outputs);
+            if (hasLoss) {
+                bound.out = inBuffer(writes.front().buffer);
+                values_.enterValue(task.microStep, head, outputs, writes.front().buffer);
+                values_.takeLabelsFrom(inScratch(kLabelScratch));
+                out_.labelsOfAll = true;
+                out_.scratch[kLabelScratch] = schedule_.world * (workload.inputBytes - workload.typeOf(0).values[0].bytes());
+            }
+        } else if (hasLoss) {
+            bound.in = bound.out = values_.gradient(head, outputs);  // rank 0's samples come first: they stay where they are
+        } else {
+            bound.out = inBuffer(writes.front().buffer);
+            values_.enterGradient(task.microStep, head, outputs, writes.front().buffer);
+        }
+        out_.collectives.push_back(bound);
+    }
+
+    /// Tensors as one line in scratch, before or after the collective.
+    void putInLine(std::span<const BufferUse> uses, std::uint32_t slot) {
+        std::int64_t at = 0;
+        for (const BufferUse& use : uses) {
+            addCall(KernelOp::Copy, DType::Fp32, inBuffer(use.buffer), inScratch(slot, at * 4), elementsOf(use.buffer), 0);
+            at += elementsOf(use.buffer);
+        }
+    }
+    void takeFromLine(std::span<const BufferUse> uses, std::uint32_t slot) {
+        std::int64_t at = 0;
+        for (const BufferUse& use : uses) {
+            addCall(KernelOp::Copy, DType::Fp32, inScratch(slot, at * 4), inBuffer(use.buffer), elementsOf(use.buffer), 0);
+            at += elementsOf(use.buffer);
+        }
+    }
+
     Result<void> bindCollective(std::size_t t) {
+        const std::size_t first = out_.calls.size();
+        out_.tasks[t].firstCall = static_cast<std::uint32_t>(first);
+        TRY_VOID(bindCollectiveAt(t));
+        out_.tasks[t].calls = static_cast<std::uint32_t>(out_.calls.size() - first);
+        return {};
+    }
+
+    void endCallsBefore(std::size_t t) { out_.tasks[t].callsBefore = static_cast<std::uint32_t>(out_.calls.size()) - out_.tasks[t].firstCall; }
+
+    Result<void> bindCollectiveAt(std::size_t t) {
         const Task& task = program_.tasks[t];
         const CollectiveWork& work = schedule_.collectives[task.work];
         const CommAxis& axis = schedule_.axes[work.axis];
-        std::vector<BufferUse> reads, writes;
-        for (const BufferUse& use : program_.usesOf(task)) {
-            if (use.kind == UseKind::Read) reads.push_back(use);
-            if (use.kind == UseKind::Write) writes.push_back(use);
-        }
+        const std::vector<BufferUse> reads = usesOf(task, UseKind::Read), writes = usesOf(task, UseKind::Write);
         BoundCollective bound{work.op, work.dtype, work.axis, work.elements, {}, {}, work.root, work.sender, work.average};
         const bool shards = work.op == CollectiveOp::AllGather || work.op == CollectiveOp::ReduceScatter;
-        if (shards) bound.elements = (work.elements + axis.size - 1) / axis.size;
+        const bool parts = work.op == CollectiveOp::AllToAll || work.op == CollectiveOp::Gather || work.op == CollectiveOp::Scatter;
+        if (shards || parts) bound.elements = (work.elements + axis.size - 1) / axis.size;
         BoundTask& out = out_.tasks[t];
         out.firstCollective = static_cast<std::uint32_t>(out_.collectives.size());
-        if (reads.empty() && writes.empty()) {
+        if (task.role == TaskRole::GatherOutput || task.role == TaskRole::ScatterGradient) {
+            bindOutputs(t, bound);
+        } else if (work.op == CollectiveOp::AllToAll && writes.size() == 1) {
+            out_.scratch[kPushScratch] = std::max(out_.scratch[kPushScratch], work.bytes());
+            putInLine(reads, kPushScratch);
+            endCallsBefore(t);
+            bound.in = inScratch(kPushScratch);
+            bound.out = inBuffer(writes.front().buffer);
+            out_.collectives.push_back(bound);
+        } else if (task.role == TaskRole::Pull) {
+            out_.scratch[kPullScratch] = std::max(out_.scratch[kPullScratch], work.bytes());
+            putInLine(writes, kPullScratch);
+            endCallsBefore(t);
+            bound.in = inScratch(kPullScratch, axis.positionOf(rank_) * bound.elements * sizeOf(work.dtype));
+            bound.out = inScratch(kPullScratch);
+            out_.collectives.push_back(bound);
+            takeFromLine(writes, kPullScratch);
+        } else if (task.role == TaskRole::ParameterAverage && writes.size() > 1) {
+            bound.in = bound.out = inBuffer(writes.front().buffer);
+            out_.collectives.push_back(bound);
+            for (std::size_t i = 1; i < writes.size(); ++i) move(writes.front(), writes[i], {}, 1);
+        } else if (reads.empty() && writes.empty()) {
             // A number or a bitmap that nothing here depends on: it travels all the same.
             out_.scratch[kMessageScratch] = std::max(out_.scratch[kMessageScratch], work.bytes() + sizeOf(work.dtype) * axis.size);
             bound.in = bound.out = inScratch(kMessageScratch);
@@ -253,6 +417,11 @@ private:
             bound.in = inPlace ? inBuffer(writes.front().buffer, work.op == CollectiveOp::AllGather ? mine : 0) : inBuffer(reads.front().buffer);
             if (!inPlace && work.op == CollectiveOp::AllGather) bound.in = gathersFrom(reads.front(), writes.front(), mine / sizeOf(work.dtype));
             bound.out = inBuffer(writes.front().buffer, inPlace && work.op == CollectiveOp::ReduceScatter ? mine : 0);
+            out_.collectives.push_back(bound);
+        } else if (reads.size() == 1 && writes.size() == 1 && reads.front().buffer != writes.front().buffer) {
+            move(reads.front(), writes.front(), {}, 1);
+            endCallsBefore(t);
+            bound.in = bound.out = inBuffer(writes.front().buffer);
             out_.collectives.push_back(bound);
         } else {
             // Several buffers are one line: of each the part that the collective is about, one after another, as a group call would.

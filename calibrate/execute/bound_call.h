@@ -38,10 +38,16 @@ struct BoundCall {
     StepScalar stepScalar = StepScalar::None;
 };
 
+/// Fills in what depends on the step (counted from 0).
+void fillStepScalars(BoundCall& bound, std::int64_t step);
+
 /// Bytes that each scratch slot must have.
 constexpr std::uint32_t kSumScratch = 3;     ///< what "gradient add" adds
 constexpr std::uint32_t kUpdateScratch = 4;  ///< of the optimizer's passes
 constexpr std::uint32_t kMessageScratch = 5; ///< of collectives that carry nothing the executor needs
-using ScratchSizes = std::array<Bytes, 6>;
+constexpr std::uint32_t kPushScratch = 6;    ///< tensors put in one line for an all-to-all
+constexpr std::uint32_t kPullScratch = 7;    ///< likewise for an all-gather: both may be under way at once
+constexpr std::uint32_t kLabelScratch = 8;   ///< labels of the other ranks' samples, where one rank has the loss of all
+using ScratchSizes = std::array<Bytes, 9>;
 
 }  // namespace ringside

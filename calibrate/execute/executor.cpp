@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <ctime>
 
 #include <fmt/format.h>
 
+#include "calibrate/comm/exchange.h"
 #include "calibrate/execute/contents.h"
 #include "model/base/check.h"
 
@@ -20,21 +20,11 @@ void sleepUntil(std::int64_t ns) {
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {}
 }
 
-std::size_t classOf(const Schedule& schedule, std::int64_t rank) {
-    for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
-        const RankSet& ranks = schedule.classes[c].ranks;
-        const std::int64_t place = rank - ranks.first;
-        if (place >= 0 && place % ranks.stride == 0 && place / ranks.stride < ranks.count) return c;
-    }
-    CHECK(false);
-    return 0;
-}
-
 Time ago(std::int64_t ns, std::int64_t origin) { return Time::fromSeconds(static_cast<double>(ns - origin) * 1e-9); }
 
 /// Parameters as the model sees them between steps, not a copy that something else is made from.
 bool holdsParameters(const Buffer& buffer) {
-    return buffer.persistent && (buffer.role == BufferRole::Parameter || buffer.role == BufferRole::Shard || buffer.role == BufferRole::ParameterBucket);
+    return buffer.persistent && !buffer.onHost && (buffer.role == BufferRole::Parameter || buffer.role == BufferRole::Shard || buffer.role == BufferRole::ParameterBucket);
 }
 bool holdsMasters(const Buffer& buffer) { return buffer.role == BufferRole::MasterParameter || buffer.role == BufferRole::MasterShard; }
 
@@ -42,7 +32,7 @@ bool holdsMasters(const Buffer& buffer) { return buffer.role == BufferRole::Mast
 
 Executor::Executor(const Schedule& schedule, std::int64_t rank, std::size_t rankClass, const TrainingConfig& training, ComputeDevice& device, ExecuteOptions options)
     : schedule_(schedule), rank_(rank), class_(rankClass), program_(schedule.programs[schedule.classes[rankClass].program]), training_(training), device_(device),
-      options_(std::move(options)), data_(*program_.workload, options_.seed), order_(program_) {}
+      options_(std::move(options)), data_(*program_.workload, *schedule.workload, options_.seed), order_(program_) {}
 
 Executor::~Executor() { (void)device_.synchronize(); }
 
@@ -53,13 +43,15 @@ Result<std::unique_ptr<Executor>> Executor::create(const Schedule& schedule, std
     TRY_VOID(executor->createStreams());
     TRY_VOID(executor->createCommunicators(world));
     TRY_VOID(executor->initialiseParameters());
+    TRY_VOID(executor->createServers(world));
     executor->findEvents();
     const std::int64_t place = schedule.axes.front().positionOf(rank);
     for (std::int64_t other = 0; other < schedule.axes.front().size; ++other) {
         const RankClass& peers = schedule.classes[classOf(schedule, rank + (other - place) * schedule.axes.front().stride)];
         const std::int64_t samples = schedule.programs[peers.program].workload->samples * training.gradAccum;
-        executor->worldSamples_ += samples;
         if (other < place) executor->samplesBefore_ += samples;
+        executor->firstOfRank_.push_back(executor->worldSamples_);
+        executor->worldSamples_ += samples;
     }
     return executor;
 }
@@ -76,7 +68,11 @@ Result<void> Executor::createStreams() {
 Result<void> Executor::createCommunicators(CommWorld* world) {
     if (schedule_.world == 1) return {};
     if (!world) return failure(ErrorCode::Usage, "run", fmt::format("the schedule has {} ranks but this process is alone; start it with --local-ranks {}, torchrun, srun or mpirun", schedule_.world, schedule_.world));
-    if (world->size() != schedule_.world)
+    const std::int64_t processes = processesOf(schedule_);
+    if (world->size() != processes && processes > schedule_.world)
+        return failure(ErrorCode::BadInput, "run", fmt::format("the schedule is for {} workers and {} servers but {} processes were started; start {}", schedule_.world, schedule_.servers.count,
+                                                               world->size(), processes));
+    if (world->size() != processes)
         return failure(ErrorCode::BadInput, "run", fmt::format("the schedule is for {} ranks but {} were started; give --devices {} or start as many", schedule_.world, world->size(), world->size()));
     for (std::uint32_t a = 0; a < schedule_.axes.size(); ++a) {
         const CommAxis& axis = schedule_.axes[a];
@@ -88,6 +84,38 @@ Result<void> Executor::createCommunicators(CommWorld* world) {
         TRY(comms_[a], world->createGroup(fmt::format("{}.{}.{}", axis.name, a, ranks.front()), ranks));
     }
     return {};
+}
+
+Result<void> Executor::createServers(CommWorld* world) {
+    if (schedule_.servers.count == 0) return {};
+    if (device_.info().kind != "cpu")
+        return failure(ErrorCode::MissingCapability, schedule_.strategy, fmt::format("parameter servers run for real on CPUs only, not on '{}'; use ps-sharded, or --device cpu", device_.info().kind));
+    TRY(plan_, planServers(schedule_));
+    if (processOf(schedule_, 0) == rank_) {
+        TRY(server_, ParameterServer::besideRank0(schedule_, training_, program_, *store_, device_, *world, {options_.hyper, options_.seed, options_.serverPace}));
+    } else {
+        TRY(client_, ServerClient::connect(schedule_, plan_, rank_, *world));
+    }
+    return {};
+}
+
+StreamWork Executor::messageWork(TaskId t, std::int64_t step) {
+    const Task& task = program_.tasks[t];
+    const BoundTask& bound = bound_.tasks[t];
+    std::vector<TensorPiece> pieces;
+    for (std::uint32_t i = 0; i < bound.pieces; ++i) {
+        const BoundPiece& piece = bound_.pieces[bound.firstPiece + i];
+        pieces.push_back({static_cast<float*>(store_->at(piece.at)), piece.elements});
+    }
+    const std::uint32_t key = schedule_.messages[task.work].key;
+    const std::int64_t round = task.periodic ? step / schedule_.period : step;
+    return [this, t, key, round, pieces = std::move(pieces)](const StreamContext&) -> Result<void> {
+        if (options_.progress) options_.progress(taskName(schedule_, program_.tasks[t]));
+        if (program_.tasks[t].kind == TaskKind::Push) return server_ ? server_->pushHere(key, pieces) : client_->push(key, pieces);
+        const ServerPlan::Worker& worker = plan_.workers[static_cast<std::size_t>(rank_)];
+        const ServerMessage& message = worker.pulls[static_cast<std::size_t>(worker.pullOf[t])];
+        return server_ ? server_->pullHere(message, round, pieces) : client_->pull(message, pieces);
+    };
 }
 
 Result<void> Executor::initialiseParameters() {
@@ -121,18 +149,7 @@ void Executor::findEvents() {
 
 std::int64_t Executor::firstSample(std::int64_t step, int microStep) const { return step * worldSamples_ + samplesBefore_ + microStep * program_.workload->samples; }
 
-void Executor::fillStepScalars(BoundCall& bound, std::int64_t step) const {
-    const double t = static_cast<double>(step + 1);
-    std::array<double, 6>& s = bound.call.scalars;
-    switch (bound.stepScalar) {
-        case StepScalar::None: break;
-        case StepScalar::AdamDenominator: s[0] = 1 / std::sqrt(1 - std::pow(s[1], t)); break;
-        case StepScalar::AdamStep: s[0] = -s[1] / (1 - std::pow(s[2], t)); break;
-        case StepScalar::StepNumber: bound.call.dims[1] = step + 1; break;
-    }
-}
-
-StreamWork Executor::kernelWork(TaskId t, std::int64_t step) {
+std::vector<KernelCall> Executor::callsOf(TaskId t, std::int64_t step) const {
     const BoundTask& task = bound_.tasks[t];
     std::vector<KernelCall> calls;
     calls.reserve(task.calls);
@@ -143,6 +160,11 @@ StreamWork Executor::kernelWork(TaskId t, std::int64_t step) {
         for (std::size_t o = 0; o < bound.out.size(); ++o) bound.call.out[o] = store_->at(bound.out[o]);
         calls.push_back(bound.call);
     }
+    return calls;
+}
+
+StreamWork Executor::kernelWork(TaskId t, std::int64_t step) {
+    std::vector<KernelCall> calls = callsOf(t, step);
     const void* loss = nullptr;
     float* lossTo = nullptr;
     for (std::size_t m = 0; m < bound_.lossTasks.size(); ++m)
@@ -187,12 +209,14 @@ Result<void> Executor::runCollective(const StreamContext& stream, Communicator& 
             }
             break;
         }
-        case CollectiveOp::Gather: case CollectiveOp::Scatter: case CollectiveOp::AllToAll: break;
+        case CollectiveOp::AllToAll: return allToAll(comm, device_, stream, in, out, work.elements, work.dtype);
+        case CollectiveOp::Gather: return gather(comm, device_, stream, in, out, work.elements, work.dtype, work.root);
+        case CollectiveOp::Scatter: return scatter(comm, device_, stream, in, out, work.elements, work.dtype, work.root);
     }
     return failure(ErrorCode::MissingCapability, schedule_.strategy, fmt::format("{} cannot be run for real yet", nameOf(work.op)));
 }
 
-StreamWork Executor::collectiveWork(TaskId t) {
+StreamWork Executor::collectiveWork(TaskId t, std::int64_t step) {
     struct Ready {
         const BoundCollective* work;
         Communicator* comm;
@@ -206,9 +230,12 @@ StreamWork Executor::collectiveWork(TaskId t) {
         const auto comm = comms_.find(work.axis);
         if (comm != comms_.end()) ready.push_back({&work, comm->second.get(), store_->at(work.in), store_->at(work.out)});
     }
-    return [this, t, ready = std::move(ready)](const StreamContext& stream) -> Result<void> {
+    return [this, t, ready = std::move(ready), calls = callsOf(t, step)](const StreamContext& stream) -> Result<void> {
         if (options_.progress) options_.progress(taskName(schedule_, program_.tasks[t]));
+        const std::uint32_t before = bound_.tasks[t].callsBefore;
+        for (std::uint32_t i = 0; i < before; ++i) TRY_VOID(device_.run(stream, calls[i]));
         for (const Ready& one : ready) TRY_VOID(runCollective(stream, *one.comm, *one.work, one.in, one.out));
+        for (std::size_t i = before; i < calls.size(); ++i) TRY_VOID(device_.run(stream, calls[i]));
         return {};
     };
 }
@@ -224,10 +251,11 @@ void Executor::issueTask(TaskId t, std::int64_t step, const std::vector<std::vec
     StreamWork work;
     switch (task.kind) {
         case TaskKind::Kernel: work = options_.pace.empty() ? kernelWork(t, step) : pacedWork(t); break;
-        case TaskKind::Collective: work = collectiveWork(t); break;
+        case TaskKind::Collective: work = collectiveWork(t, step); break;
         case TaskKind::Copy:
-            work = [this, to = store_->at(bound_.tasks[t].input), &batch = batches[task.microStep]](const StreamContext& stream) {
-                return device_.copyIn(stream, to, batch.data(), static_cast<Bytes>(batch.size()));
+            work = [this, to = store_->at(bound_.tasks[t].input), &batch = batches[task.microStep], step, m = task.microStep](const StreamContext& stream) -> Result<void> {
+                TRY_VOID(device_.copyIn(stream, to, batch.data(), static_cast<Bytes>(batch.size())));
+                return bound_.labelsOfAll ? copyLabelsOfAll(stream, step, m) : Result<void>{};
             };
             break;
         case TaskKind::HostWork:
@@ -243,7 +271,7 @@ void Executor::issueTask(TaskId t, std::int64_t step, const std::vector<std::vec
                 if (program_.tasks[earlier].stream != kHostStream) (void)device_.waitOnHost(events_[earlier]);
             times[t].endNs = nowNs();
             break;
-        case TaskKind::Push: case TaskKind::Pull: break;
+        case TaskKind::Push: case TaskKind::Pull: work = messageWork(t, step); break;
     }
     if (work) device_.issue(streams_[task.stream], std::move(work), options_.timed ? &times[t] : nullptr);
     if (needsEvent_[t] && task.stream != kHostStream) events_[t] = device_.record(streams_[task.stream]);
@@ -279,6 +307,23 @@ void Executor::freeAfter(TaskId t) {
     store_->endTask(t);
 }
 
+Result<void> Executor::copyLabelsOfAll(const StreamContext& stream, std::int64_t step, int microStep) {
+    const Bytes inputs = program_.workload->typeOf(0).values[0].bytes();
+    for (std::size_t r = 0; r < firstOfRank_.size(); ++r) {
+        const std::vector<std::byte> batch = data_.batch(step * worldSamples_ + firstOfRank_[r] + microStep * program_.workload->samples);
+        const Bytes labels = static_cast<Bytes>(batch.size()) - inputs;
+        TRY_VOID(device_.copyIn(stream, store_->at(inScratch(kLabelScratch, static_cast<Bytes>(r) * labels)), batch.data() + inputs, labels));
+    }
+    return {};
+}
+
+// Whoever waits for what is left out waits for what came before it on its stream.
+void Executor::passOver(TaskId t) {
+    const Task& task = program_.tasks[t];
+    if (needsEvent_[t] && task.stream != kHostStream) events_[t] = device_.record(streams_[task.stream]);
+    store_->passOver(task, t);
+}
+
 Result<ExecutedStep> Executor::runStep(std::int64_t step) {
     std::vector<std::vector<std::byte>> batches;
     const SyntheticData& data = data_;
@@ -289,17 +334,24 @@ Result<ExecutedStep> Executor::runStep(std::int64_t step) {
     store_->beginStep();
     order_.beginStep();
     if (options_.progress) options_.progress(fmt::format("step {}", step + 1));
-    for (auto& [axis, comm] : comms_) {  // start together
+    const bool together = schedule_.servers.count == 0 || schedule_.servers.discipline == ServerDiscipline::Sync;
+    if (server_) server_->allow(step + 1);
+    for (auto& [axis, comm] : comms_) {
+        if (!together) break;  // asynchronous workers each keep their own pace
         device_.issue(streams_[kComputeStream], [&comm = *comm](const StreamContext& stream) { return comm.barrier(stream); });
         TRY_VOID(device_.synchronize());
     }
     const std::int64_t origin = nowNs();
     std::fill(paceEnds_.begin(), paceEnds_.end(), origin);
+    if (client_) TRY_VOID(client_->beginStep(step));
+    const bool endsRound = (step + 1) % schedule_.period == 0;
     for (TaskId t = 0; t < program_.tasks.size(); ++t) {
         issued[t] = nowNs();
-        issueTask(t, step, batches, times);
+        if (program_.tasks[t].periodic && !endsRound) passOver(t);
+        else issueTask(t, step, batches, times);
     }
     TRY_VOID(device_.synchronize());
+    if (server_) TRY_VOID(server_->waitUntilDone());
     store_->endStep();
 
     ExecutedStep out;
@@ -324,7 +376,9 @@ Result<std::vector<ParameterPart>> Executor::parameters() {
     std::vector<ParameterPart> out;
     for (BufferId b = 0; b < program_.buffers.size(); ++b) {
         if (!holdsParameters(program_.buffers[b])) continue;
-        for (const Segment& segment : contents.of({b, UseKind::Read, layouts[b]})) {
+        // (A shard is this rank's own anyway; tasks may look at parts of it.)
+        const std::int32_t layout = program_.buffers[b].role == BufferRole::ParameterBucket ? layouts[b] : -1;
+        for (const Segment& segment : contents.of({b, UseKind::Read, layout})) {
             ParameterPart& part = out.emplace_back();
             part.parameter = segment.parameter;
             part.first = segment.first;

@@ -14,6 +14,8 @@
 #include "calibrate/comm/communicator.h"
 #include "calibrate/execute/bind_program.h"
 #include "calibrate/execute/memory_order.h"
+#include "calibrate/execute/parameter_server.h"
+#include "calibrate/execute/server_client.h"
 #include "calibrate/execute/synthetic_data.h"
 #include "calibrate/execute/tensor_store.h"
 #include "kernels/device.h"
@@ -29,6 +31,8 @@ struct ExecuteOptions {
     bool timed = true;  ///< note when each task began and ended
     /// Paced: kernels sleep for this long (seconds, by Schedule::kernels) instead of computing; collectives stay real. Empty: compute.
     std::vector<double> pace;
+    /// Likewise for a parameter server in rank 0's process, by its keys.
+    std::vector<ServerPace> serverPace;
     /// Told the name of each collective before it starts, and of each step: for whoever watches over the ranks.
     std::function<void(const std::string&)> progress;
 };
@@ -53,7 +57,7 @@ public:
     static Result<std::unique_ptr<Executor>> create(const Schedule& schedule, std::int64_t rank, const TrainingConfig& training, ComputeDevice& device, CommWorld* world, ExecuteOptions options);
     ~Executor();
 
-    /// One step (counted from 0). All ranks run the same steps. Fails on the first error of a kernel or collective, naming the task.
+    /// One step (counted from 0; each of them once, in order). All ranks run the same steps. Fails on the first error of a kernel or collective, naming the task.
     Result<ExecutedStep> runStep(std::int64_t step);
 
     /// What this rank holds now, each element once.
@@ -67,17 +71,21 @@ private:
     Result<void> createStreams();
     Result<void> createCommunicators(CommWorld* world);
     Result<void> initialiseParameters();
+    Result<void> createServers(CommWorld* world);
     std::int64_t firstSample(std::int64_t step, int microStep) const;
     void findEvents();
     void allocateFor(TaskId t);
     void freeAfter(TaskId t);
     void noteFree(std::uint32_t use);
     void issueTask(TaskId t, std::int64_t step, const std::vector<std::vector<std::byte>>& batches, std::vector<WorkTimes>& times);
+    void passOver(TaskId t);
+    std::vector<KernelCall> callsOf(TaskId t, std::int64_t step) const;
     StreamWork kernelWork(TaskId t, std::int64_t step);
-    StreamWork collectiveWork(TaskId t);
+    StreamWork collectiveWork(TaskId t, std::int64_t step);
+    StreamWork messageWork(TaskId t, std::int64_t step);
     StreamWork pacedWork(TaskId t);
     Result<void> runCollective(const StreamContext& stream, Communicator& comm, const BoundCollective& work, const void* in, void* out);
-    void fillStepScalars(BoundCall& bound, std::int64_t step) const;
+    Result<void> copyLabelsOfAll(const StreamContext& stream, std::int64_t step, int microStep);
 
     const Schedule& schedule_;
     std::int64_t rank_;
@@ -92,12 +100,16 @@ private:
     MemoryOrder order_;
     std::vector<StreamIndex> streams_;                 // by the program's streams; the host's is unused
     std::map<std::uint32_t, std::unique_ptr<Communicator>> comms_;  // by axis
+    ServerPlan plan_;
+    std::unique_ptr<ServerClient> client_;             // of servers elsewhere
+    std::unique_ptr<ParameterServer> server_;          // rank 0, where the server is in its process
     std::vector<bool> needsEvent_;                     // per task: somebody on another stream, or the host, waits for it
     std::vector<TaskId> previous_;                     // per task: the collective before it on its communicator
     std::vector<EventIndex> events_;
     std::vector<std::int64_t> paceEnds_;               // per stream
     std::vector<float> losses_;                        // per micro-step
     std::int64_t worldSamples_ = 0, samplesBefore_ = 0;
+    std::vector<std::int64_t> firstOfRank_;            // per data-parallel rank: samples of a step before its own
 };
 
 }  // namespace ringside

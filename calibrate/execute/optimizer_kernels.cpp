@@ -9,14 +9,6 @@
 namespace ringside {
 namespace {
 
-/// A run of elements that is updated together, and where all its tensors are.
-struct Run {
-    Operand gradient, parameter, master, first, second;  ///< first: m, or the momentum buffer; second: v
-    std::int64_t elements = 0;
-
-    Operand updated() const { return master.kind == Operand::Kind::None ? parameter : master; }
-};
-
 bool isState(BufferRole role) { return role == BufferRole::OptimizerState || role == BufferRole::OptimizerShard; }
 bool isMaster(BufferRole role) { return role == BufferRole::MasterParameter || role == BufferRole::MasterShard; }
 
@@ -27,8 +19,8 @@ class Targets {
 public:
     Targets(const RankProgram& program, Contents& contents, bool twoMoments) : program_(program), contents_(contents), twoMoments_(twoMoments) {}
 
-    Result<std::vector<Run>> runs(std::span<const BufferUse> uses) {
-        std::vector<Run> out;
+    Result<std::vector<UpdateRun>> runs(std::span<const BufferUse> uses) {
+        std::vector<UpdateRun> out;
         bool named = false;
         for (std::size_t i = 0; i < uses.size();) {
             if (uses[i].kind != UseKind::Read) {
@@ -51,9 +43,9 @@ public:
     }
 
 private:
-    void addRuns(std::vector<Run>& out, const BufferUse& gradient, const BufferUse& parameter, const std::optional<BufferUse>& state, const std::optional<BufferUse>& master,
+    void addRuns(std::vector<UpdateRun>& out, const BufferUse& gradient, const BufferUse& parameter, const std::optional<BufferUse>& state, const std::optional<BufferUse>& master,
                  const Overlap& overlap) {
-        Run run{element(program_, gradient.buffer, overlap.from), element(program_, parameter.buffer, overlap.to), {}, {}, {}, overlap.count};
+        UpdateRun run{element(program_, gradient.buffer, overlap.from), element(program_, parameter.buffer, overlap.to), {}, {}, {}, overlap.count};
         // State and master hold what the gradient holds: same place, moments one after the other.
         if (master) run.master = element(program_, master->buffer, offsetIn(*master, gradient, overlap));
         if (state) {
@@ -81,9 +73,9 @@ public:
     Passes(const Hyperparameters& hyper, std::vector<BoundCall>& calls, ScratchSizes& scratch) : hyper_(hyper), calls_(calls), scratch_(scratch) {}
 
     /// Elements [from, to) of all runs, as one line.
-    Result<void> apply(std::string_view pass, std::span<const Run> runs, std::int64_t from, std::int64_t to) {
+    Result<void> apply(std::string_view pass, std::span<const UpdateRun> runs, std::int64_t from, std::int64_t to) {
         std::int64_t at = 0;
-        for (const Run& run : runs) {
+        for (const UpdateRun& run : runs) {
             const std::int64_t begin = std::max(from, at), end = std::min(to, at + run.elements);
             if (begin < end) TRY_VOID(one(pass, run, begin - at, end - begin, at));
             at += run.elements;
@@ -92,7 +84,7 @@ public:
     }
 
 private:
-    Result<void> one(std::string_view pass, const Run& run, std::int64_t from, std::int64_t n, std::int64_t line) {
+    Result<void> one(std::string_view pass, const UpdateRun& run, std::int64_t from, std::int64_t n, std::int64_t line) {
         const auto part = [&](Operand operand) {
             operand.offset += from * 4;
             return operand;
@@ -138,24 +130,25 @@ private:
 
 }  // namespace
 
-Result<std::vector<std::uint32_t>> bindOptimizer(const Schedule& schedule, const RankProgram& program, std::span<const Task> group, Contents& contents, const Optimizer& optimizer,
-                                                 const Hyperparameters& hyper, std::vector<BoundCall>& calls, ScratchSizes& scratch) {
-    const bool twoMoments = optimizer.kind == OptimizerKind::Adam || optimizer.kind == OptimizerKind::AdamW;
-    if (!twoMoments && optimizer.kind != OptimizerKind::Sgd && optimizer.kind != OptimizerKind::Momentum)
-        return failure(ErrorCode::MissingCapability, "training.optimizer", fmt::format("{} cannot be run for real; use adam, adamw, sgd or momentum", nameOf(optimizer)));
+Result<bool> hasTwoMoments(const Optimizer& optimizer) {
+    if (optimizer.kind == OptimizerKind::Adam || optimizer.kind == OptimizerKind::AdamW) return true;
+    if (optimizer.kind == OptimizerKind::Sgd || optimizer.kind == OptimizerKind::Momentum) return false;
+    return failure(ErrorCode::MissingCapability, "training.optimizer", fmt::format("{} cannot be run for real; use adam, adamw, sgd or momentum", nameOf(optimizer)));
+}
+
+Result<std::vector<std::uint32_t>> bindPasses(std::span<const KernelWork> kernels, std::span<const UpdateRun> runs, const Optimizer& optimizer, const Hyperparameters& hyper,
+                                              std::vector<BoundCall>& calls, ScratchSizes& scratch) {
     Hyperparameters own = hyper;
     if (optimizer.kind == OptimizerKind::Adam) own.weightDecay = 0;
-    TRY(const std::vector<Run> runs, Targets(program, contents, twoMoments).runs(program.usesOf(group.back())));
     std::int64_t elements = 0;
-    for (const Run& run : runs) elements += run.elements;
+    for (const UpdateRun& run : runs) elements += run.elements;
 
     // A pass over many elements takes several kernels, which share them by their bytes.
     std::map<std::string_view, double> total, done;
-    for (const Task& task : group) total[schedule.kernels[task.work].name] += schedule.kernels[task.work].bytes;
+    for (const KernelWork& work : kernels) total[work.name] += work.bytes;
     Passes passes(own, calls, scratch);
     std::vector<std::uint32_t> counts;
-    for (const Task& task : group) {
-        const KernelWork& work = schedule.kernels[task.work];
+    for (const KernelWork& work : kernels) {
         const std::size_t before = calls.size();
         if (work.name != "adam.count_steps") {
             double& so = done[work.name];
@@ -167,6 +160,15 @@ Result<std::vector<std::uint32_t>> bindOptimizer(const Schedule& schedule, const
         counts.push_back(static_cast<std::uint32_t>(calls.size() - before));
     }
     return counts;
+}
+
+Result<std::vector<std::uint32_t>> bindOptimizer(const Schedule& schedule, const RankProgram& program, std::span<const Task> group, Contents& contents, const Optimizer& optimizer,
+                                                 const Hyperparameters& hyper, std::vector<BoundCall>& calls, ScratchSizes& scratch) {
+    TRY(const bool twoMoments, hasTwoMoments(optimizer));
+    TRY(const std::vector<UpdateRun> runs, Targets(program, contents, twoMoments).runs(program.usesOf(group.back())));
+    std::vector<KernelWork> kernels;
+    for (const Task& task : group) kernels.push_back(schedule.kernels[task.work]);
+    return bindPasses(kernels, runs, optimizer, hyper, calls, scratch);
 }
 
 }  // namespace ringside

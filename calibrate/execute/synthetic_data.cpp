@@ -24,7 +24,7 @@ std::int64_t labelsPerSample(const Workload& workload) { return workload.tokensP
 
 std::vector<std::byte> SyntheticData::batch(std::int64_t firstSample) const {
     const Value& input = workload_.typeOf(0).values[0];
-    const std::int64_t samples = workload_.samples, perSample = elementCount(input.shape) / samples, classes = classesOf(workload_);
+    const std::int64_t samples = workload_.samples, perSample = elementCount(input.shape) / samples, classes = classesOf(whole_);
     std::vector<std::byte> out(static_cast<std::size_t>(workload_.inputBytes));
     auto* labels = reinterpret_cast<std::int64_t*>(out.data() + input.bytes());
     const CounterRandom values(seed_, kInputs), choices(seed_, kLabels), patterns(seed_, kPatterns);

@@ -11,8 +11,8 @@ namespace ringside {
 
 class SyntheticData {
 public:
-    /// Borrows the workload.
-    SyntheticData(const Workload& workload, std::uint64_t seed) : workload_(workload), seed_(seed) {}
+    /// Borrows both workloads: the part of the model at hand, and the one whose loss tells the classes.
+    SyntheticData(const Workload& workload, const Workload& whole, std::uint64_t seed) : workload_(workload), whole_(whole), seed_(seed) {}
 
     /// Samples [first, first + workload.samples) as they are copied to the device: inputs, then labels (int64). Images and vectors
     /// are a pattern per class with noise; tokens follow each other by a rule with some noise.
@@ -22,6 +22,7 @@ public:
 
 private:
     const Workload& workload_;
+    const Workload& whole_;
     std::uint64_t seed_;
 };
 

@@ -28,12 +28,14 @@ public:
     void beginTask(TaskId task);
     /// Frees the rest. Call it when the task has been issued.
     void endTask(TaskId task);
-    /// All streams are done: memory whose return was deferred comes back.
+    /// The task is left out in this step: what others allocated and it would have freed is freed all the same.
+    void passOver(const Task& task, TaskId id);
+    /// All streams are done: memory whose return was deferred comes back, and buffers that take turns change places.
     void endStep();
 
     /// Null for Operand::Kind::None. REQUIRES: the buffer is allocated.
     void* at(const Operand& operand) const;
-    bool isAllocated(BufferId buffer) const { return blocks_[buffer] != CachingAllocator::kNoBlock; }
+    bool isAllocated(BufferId buffer) const { return blocks_[buffer] != CachingAllocator::kNoBlock || hostMemory_[buffer]; }
     void* at(BufferId buffer) const { return at(inBuffer(buffer)); }
 
     Bytes peakAllocated() const { return counting().peakAllocated(); }
@@ -61,6 +63,9 @@ private:
     CachingAllocator counted_;
     std::vector<CachingAllocator::Block> countedBlocks_;
     std::byte* arena_ = nullptr;
+    Bytes arenaBytes_ = 0;
+    std::vector<bool> periodic_;  // per buffer: allocated by tasks that are not in every step
+    std::vector<std::unique_ptr<std::byte[]>> hostMemory_;  // per buffer that is on the host
     std::array<std::byte*, std::tuple_size_v<ScratchSizes>> scratch_{};
     CategoryBytes live_{}, atPeak_{};
     Bytes peak_ = -1;

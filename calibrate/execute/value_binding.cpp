@@ -22,9 +22,28 @@ ValueBinding::ValueBinding(const Schedule& schedule, const RankProgram& program,
 }
 
 Operand ValueBinding::labels(int microStep) const {
+    if (labels_.kind != Operand::Kind::None) return labels_;
     const auto found = inputs_.find(microStep);
     CHECK(found != inputs_.end());
     return inBuffer(found->second, workload().typeOf(0).values[0].bytes());
+}
+
+Operand ValueBinding::gradient(std::size_t layer, int index) const {
+    const auto found = gradients_.find(slotOf(layer, index));
+    return found == gradients_.end() ? Operand{} : inBuffer(found->second);
+}
+
+void ValueBinding::enterGradient(int microStep, std::size_t layer, int index, BufferId buffer) {
+    beginBackward(microStep);
+    gradients_[slotOf(layer, index)] = buffer;
+}
+
+void ValueBinding::beginBackward(int microStep) {
+    if (microStep == backwardStep_) return;
+    backwardStep_ = microStep;
+    nextLayer_ = workload().layers.size() - 1;
+    nextOp_ = static_cast<int>(workload().typeOf(nextLayer_).ops.size()) - 1;
+    gradients_.clear();
 }
 
 Operand ValueBinding::valueOf(int microStep, std::size_t layer, int value) const {
@@ -106,12 +125,7 @@ void ValueBinding::passOn(std::size_t layer, const Op& op) {
 }
 
 void ValueBinding::passOver(int microStep, std::size_t layer, int op) {
-    if (microStep != backwardStep_) {
-        backwardStep_ = microStep;
-        nextLayer_ = workload().layers.size() - 1;
-        nextOp_ = static_cast<int>(workload().typeOf(nextLayer_).ops.size()) - 1;
-        gradients_.clear();
-    }
+    beginBackward(microStep);
     while (nextLayer_ != layer || nextOp_ != op) {
         if (nextOp_ < 0) {
             CHECK(nextLayer_ > 0);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "model/base/check.h"
+
 namespace ringside {
 namespace {
 
@@ -195,6 +197,16 @@ SentBytes sentBytes(const Schedule& schedule, const RankClass& rankClass) {
 }
 
 }  // namespace
+
+std::size_t classOf(const Schedule& schedule, std::int64_t rank) {
+    for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
+        const RankSet& ranks = schedule.classes[c].ranks;
+        const std::int64_t place = rank - ranks.first;
+        if (place >= 0 && place % ranks.stride == 0 && place / ranks.stride < ranks.count) return c;
+    }
+    CHECK(false);
+    return 0;
+}
 
 Bytes bytesSentPerRank(const Schedule& schedule, const RankClass& rankClass) {
     const SentBytes sent = sentBytes(schedule, rankClass);

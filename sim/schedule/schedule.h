@@ -127,6 +127,9 @@ struct Schedule {
     std::int64_t timesOf(const Task& task) const { return task.microStep == steady.microStep ? steady.times : 1; }
 };
 
+/// The class that a rank belongs to. REQUIRES: 0 <= rank < world.
+std::size_t classOf(const Schedule& schedule, std::int64_t rank);
+
 /// "backward h.3.attn.c_attn: wgrad", "all_reduce bucket 2", …
 std::string taskName(const Schedule& schedule, const Task& task);
 /// "h.3.attn.c_attn.weight gradient", "h.3 scores", …

@@ -155,6 +155,7 @@ struct Buffer {
     bool deferredFree = false; ///< recordStream: memory comes back only when the device has finished the freeing task
     bool onHost = false;       ///< host memory: counted apart
     std::int32_t layout = -1;  ///< into RankProgram::layouts: which parameters it holds; −1: the tensor that layer and index name, or none
+    std::int32_t turn = -1;    ///< persistent: the buffer with which it changes places after each step (of two sets, one fills while one travels)
 };
 
 enum class UseKind : std::uint8_t { Allocate, Read, Write, Free };

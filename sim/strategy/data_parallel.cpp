@@ -60,6 +60,7 @@ struct Chunk {
     BufferId copies = kNoBuffer;   ///< replicas: the parameters
     BufferId flat = kNoBuffer;     ///< tensors put together for the wire; one tensor alone travels as it is
     BufferId sum = kNoBuffer;      ///< device 0: the reduced gradients
+    std::int32_t layout = -1;      ///< of all of them
 };
 
 class Replica final : public StepHooks {
@@ -81,10 +82,16 @@ public:
             if (flattens) {
                 step.memoryKernel(kComputeStream, Phase::Forward, TaskRole::FlattenParameters, "copy", 2 * chunk.elements * sizeOf(dtype), -1, part);
                 step.program().use(chunk.flat, UseKind::Allocate);
+                readParameters(step, chunk);
                 step.program().use(chunk.flat, UseKind::Write);
             }
             step.collective(kComputeStream, Phase::Forward, TaskRole::Replicate, CollectiveOp::Broadcast, dtype, chunk.elements, step.axes().data, -1, part);
-            if (flattens) step.program().use(chunk.flat, UseKind::Free);
+            if (flattens) {
+                step.program().use(chunk.flat, UseKind::Read);
+                step.program().use(chunk.flat, UseKind::Free);
+            } else if (isFirst_) {
+                readParameters(step, chunk);
+            }
             if (isFirst_) continue;
             step.program().use(chunk.copies, UseKind::Allocate);
             step.program().use(chunk.copies, UseKind::Write);
@@ -147,8 +154,11 @@ private:
             chunk.parameters = filled;
             for (const std::uint32_t p : filled) chunk.elements += sizes[p].elements;
             const auto index = static_cast<std::int32_t>(chunks_.size());
+            chunk.layout = step.program().addLayout(packed(filled, step.program().program().parameters));
             const auto add = [&](MemoryCategory category, DType dtype) {
-                return step.addBuffer({chunk.elements * sizeOf(dtype), category, BufferRole::Bucket, dtype, false, false, -1, index});
+                Buffer buffer{chunk.elements * sizeOf(dtype), category, BufferRole::Bucket, dtype, false, false, -1, index};
+                buffer.layout = chunk.layout;
+                return step.addBuffer(buffer);
             };
             if (filled.size() > 1) chunk.flat = add(MemoryCategory::Buckets, sizeOf(gradient) > sizeOf(parameter) ? gradient : parameter);
             if (isFirst_) {
@@ -159,6 +169,10 @@ private:
             }
             chunks_.push_back(std::move(chunk));
         }
+    }
+
+    static void readParameters(StepWriter& step, const Chunk& chunk) {
+        for (const std::uint32_t p : chunk.parameters) step.program().use(step.parameters()[p].buffer, UseKind::Read);
     }
 
     void gather(StepWriter& step) {
@@ -189,7 +203,9 @@ private:
         if (chunk.flat != kNoBuffer) program.use(chunk.flat, UseKind::Read);
         else readGradients();
         // The result becomes .grad, or is added to it.
-        const BufferId result = !isFirst_ || first ? chunk.sum : step.addBuffer({bytes, MemoryCategory::Workspace, BufferRole::Bucket, dtype, false, false, -1, part});
+        Buffer addend{bytes, MemoryCategory::Workspace, BufferRole::Bucket, dtype, false, false, -1, part};
+        addend.layout = chunk.layout;
+        const BufferId result = !isFirst_ || first ? chunk.sum : step.addBuffer(addend);
         if (isFirst_) {
             program.use(result, UseKind::Allocate);
             program.use(result, UseKind::Write);

@@ -13,8 +13,11 @@ public:
         const DType dtype = step.gradientDtype();
         for (std::size_t b = 0; b < buckets_.size(); ++b) {
             for (const std::uint32_t p : buckets_[b].parameters) bucketOf_[p] = b;
-            for (std::vector<BufferId>* set : {&travelling_, &filling_})
-                set->push_back(step.addBuffer({buckets_[b].elements * sizeOf(dtype), MemoryCategory::Buckets, BufferRole::Bucket, dtype, true, false, -1, static_cast<std::int32_t>(b)}));
+            Buffer bucket{buckets_[b].elements * sizeOf(dtype), MemoryCategory::Buckets, BufferRole::Bucket, dtype, true, false, -1, static_cast<std::int32_t>(b)};
+            bucket.layout = step.program().addLayout(packed(buckets_[b].parameters, step.program().program().parameters));
+            travelling_.push_back(step.addBuffer(bucket));
+            bucket.turn = static_cast<std::int32_t>(travelling_.back());
+            filling_.push_back(step.addBuffer(bucket));
         }
     }
 

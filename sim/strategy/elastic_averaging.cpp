@@ -12,6 +12,8 @@ void usePart(StepWriter& step, const std::vector<std::uint32_t>& parameters, Use
     for (const std::uint32_t p : parameters) step.program().use(step.parameters()[p].buffer, kind);
 }
 
+std::int32_t layoutOf(StepWriter& step, const ParameterKey& key) { return step.program().addLayout(packed(key.parameters, step.program().program().parameters)); }
+
 /// The force, and its pull on the worker: reads x and x̃, writes d and x.
 TaskId elasticForce(StepWriter& step, const ParameterKey& key, std::uint16_t part, BufferId centre, BufferId force) {
     const TaskId task = step.memoryKernel(kComputeStream, Phase::Optimizer, TaskRole::Elastic, "elastic force", 4 * key.elements * sizeOf(step.input().training.precision.parameter), -1, part);
@@ -40,8 +42,11 @@ public:
             BufferId centre = kNoBuffer;
             const ParameterKey all = wholeModel(step);
             const DType dtype = input.training.precision.parameter;
-            if (!alone && !input.parallel.asyncAveraging)
-                centre = step.addBuffer({all.elements * sizeOf(dtype), MemoryCategory::Parameters, BufferRole::Shard, dtype, true, false, -1, 0});
+            if (!alone && !input.parallel.asyncAveraging) {
+                Buffer own{all.elements * sizeOf(dtype), MemoryCategory::Parameters, BufferRole::MasterShard, dtype, true, false, -1, 0};
+                own.layout = layoutOf(step, all);
+                centre = step.addBuffer(own);
+            }
             StepHooks nothing;
             step.runPasses(nothing);
             step.optimizerStep();
@@ -69,7 +74,9 @@ private:
     static void exchangeWithAll(StepWriter& step, const ParameterKey& all, BufferId centre) {
         const DType dtype = step.input().training.precision.parameter;
         const Bytes bytes = all.elements * sizeOf(dtype);
-        const BufferId force = step.addBuffer({bytes, MemoryCategory::Buckets, BufferRole::Bucket, dtype, false, false, -1, 0});
+        Buffer sum{bytes, MemoryCategory::Buckets, BufferRole::Bucket, dtype, false, false, -1, 0};
+        sum.layout = layoutOf(step, all);
+        const BufferId force = step.addBuffer(sum);
         elasticForce(step, all, 0, centre, force);
         step.collective(kComputeStream, Phase::GradientSync, TaskRole::ParameterAverage, CollectiveOp::AllReduce, dtype, all.elements, step.axes().data);
         step.program().use(force, UseKind::Write);
@@ -94,8 +101,10 @@ private:
         const TaskId updated = step.lastCompute();
         for (std::uint32_t k = 0; k < keys.size(); ++k) {
             const Bytes bytes = keys[k].elements * sizeOf(dtype);
-            const auto add = [&] { return step.addBuffer({bytes, MemoryCategory::Buckets, BufferRole::Bucket, dtype, false, false, -1, static_cast<std::int32_t>(k)}); };
-            const BufferId centre = add(), force = add();
+            Buffer part{bytes, MemoryCategory::Buckets, BufferRole::Bucket, dtype, false, false, -1, static_cast<std::int32_t>(k)};
+            part.layout = layoutOf(step, keys[k]);
+            part.deferredFree = true;  // streams of their own fill and read them
+            const BufferId centre = step.addBuffer(part), force = step.addBuffer(part);
             const TaskId pull = step.message(TaskKind::Pull, pullStream, k, bytes, keys[k].layer);
             step.program().dependOn(updated);
             step.program().use(centre, UseKind::Allocate);

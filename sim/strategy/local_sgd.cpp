@@ -1,5 +1,7 @@
 // Local SGD, post-local SGD and DiLoCo: workers take optimizer steps of their own and average their parameters only every
 // `period` steps. What happens only then is written as periodic tasks of the one Schedule. docs/models/local-sgd.md.
+#include <numeric>
+
 #include <fmt/format.h>
 
 #include "sim/strategy/bucket_plan.h"
@@ -16,8 +18,11 @@ public:
         communication_ = step.program().addStream(StreamKind::Communication, "nccl group");
         for (std::size_t b = 0; b < plan_.size(); ++b) {
             for (const std::uint32_t p : plan_[b].parameters) bucketOf_[p] = b;
-            buffers_.push_back(step.addBuffer({plan_[b].elements * sizeOf(step.gradientDtype()), MemoryCategory::Buckets, BufferRole::Bucket, step.gradientDtype(), true, false, -1,
-                                               static_cast<std::int32_t>(b)}));
+            Layout layout = packed(plan_[b].parameters, step.program().program().parameters);
+            layout.axis = axis;
+            Buffer bucket{plan_[b].elements * sizeOf(step.gradientDtype()), MemoryCategory::Buckets, BufferRole::Bucket, step.gradientDtype(), true, false, -1, static_cast<std::int32_t>(b)};
+            bucket.layout = step.program().addLayout(std::move(layout));
+            buffers_.push_back(step.addBuffer(bucket));
         }
     }
 
@@ -76,6 +81,13 @@ std::int64_t elementsOf(StepWriter& step) {
     return elements;
 }
 
+/// All parameters, one after another.
+std::int32_t layoutOfAll(StepWriter& step) {
+    std::vector<std::uint32_t> all(step.parameters().size());
+    std::iota(all.begin(), all.end(), 0U);
+    return step.program().addLayout(packed(all, step.program().program().parameters));
+}
+
 void useAll(StepWriter& step, UseKind kind) {
     for (const ModelParameter& p : step.parameters()) step.program().use(p.buffer, kind);
 }
@@ -85,7 +97,9 @@ void averageParameters(StepWriter& step) {
     const DType dtype = step.input().training.precision.parameter;
     const std::int64_t elements = elementsOf(step);
     const Bytes bytes = elements * sizeOf(dtype);
-    const BufferId flat = step.addBuffer({bytes, MemoryCategory::Buckets, BufferRole::Bucket, dtype, false, false, -1, 0});
+    Buffer together{bytes, MemoryCategory::Buckets, BufferRole::Bucket, dtype, false, false, -1, 0};
+    together.layout = layoutOfAll(step);
+    const BufferId flat = step.addBuffer(together);
     step.setPeriodic(true);
     step.memoryKernel(kComputeStream, Phase::GradientSync, TaskRole::FlattenParameters, "copy", 2 * bytes);
     step.program().use(flat, UseKind::Allocate);
@@ -103,12 +117,19 @@ void averageParameters(StepWriter& step) {
 /// What DiLoCo keeps besides: the parameters of the last round and the outer momentum, in fp32.
 struct OuterState {
     BufferId parameters = kNoBuffer, momentum = kNoBuffer;
+    std::int32_t layout = -1;
 };
 
 OuterState declareOuterState(StepWriter& step) {
     const Bytes bytes = elementsOf(step) * 4;
-    const auto add = [&](std::int32_t index) { return step.addBuffer({bytes, MemoryCategory::OptimizerState, BufferRole::OptimizerShard, DType::Fp32, true, false, -1, index}); };
-    return {add(0), add(1)};
+    const std::int32_t layout = layoutOfAll(step);
+    const auto add = [&](BufferRole role, std::int32_t index) {
+        Buffer buffer{bytes, MemoryCategory::OptimizerState, role, DType::Fp32, true, false, -1, index};
+        buffer.layout = layout;
+        return step.addBuffer(buffer);
+    };
+    const BufferId parameters = add(BufferRole::MasterShard, 0), momentum = add(BufferRole::OptimizerShard, 1);
+    return {parameters, momentum, layout};
 }
 
 /// The outer step: the difference to the last round is averaged and taken as the gradient of Nesterov momentum.
@@ -116,7 +137,9 @@ void outerStep(StepWriter& step, const OuterState& outer) {
     const Precision& precision = step.input().training.precision;
     const std::int64_t elements = elementsOf(step);
     const Bytes width = sizeOf(precision.parameter);
-    const BufferId delta = step.addBuffer({elements * width, MemoryCategory::Buckets, BufferRole::Bucket, precision.parameter, false, false, -1, 0});
+    Buffer difference{elements * width, MemoryCategory::Buckets, BufferRole::Bucket, precision.parameter, false, false, -1, 0};
+    difference.layout = outer.layout;
+    const BufferId delta = step.addBuffer(difference);
     step.setPeriodic(true);
     step.memoryKernel(kComputeStream, Phase::GradientSync, TaskRole::OuterOptimizer, "difference", elements * (4 + 2 * width));
     step.program().use(delta, UseKind::Allocate);

@@ -257,6 +257,10 @@ void StepWriter::optimizerStep(std::span<const OptimizerTarget> targets, std::op
         writer_.use(workspace, UseKind::Allocate);
         writer_.use(workspace, UseKind::Free);
     }
+    useTargets(targets);
+}
+
+void StepWriter::useTargets(std::span<const OptimizerTarget> targets) {
     for (const OptimizerTarget& target : targets) {
         if (target.gradient != kNoBuffer) writer_.use(target.gradient, UseKind::Read, target.view);
         if (target.parameter != kNoBuffer) writer_.use(target.parameter, UseKind::Write, target.view);

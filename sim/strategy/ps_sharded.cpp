@@ -26,9 +26,17 @@ public:
         const std::int64_t ranks = step.syncRanks();
         for (const ParameterKey& key : keys()) {
             const std::int64_t shard = (key.elements + ranks - 1) / ranks;
-            targets_.push_back({shard, kNoBuffer, kNoBuffer, -1, static_cast<std::int32_t>(targets_.size()), true});
-            received_.push_back(step.addBuffer({shard * ranks * sizeOf(step.gradientDtype()), MemoryCategory::Buckets, BufferRole::Bucket, step.gradientDtype(), false, false, -1,
-                                                static_cast<std::int32_t>(received_.size())}));
+            Layout part = packed(key.parameters, step.program().program().parameters);
+            part.elements = shard * ranks;
+            part.cut = Cut::Flat;
+            const std::int32_t layout = step.program().addLayout(std::move(part));
+            targets_.push_back({shard, kNoBuffer, kNoBuffer, -1, static_cast<std::int32_t>(targets_.size()), true, 0, layout});
+            // Everybody's gradients of this rank's part, one after another; their sum is where the first of them was.
+            Buffer received{shard * ranks * sizeOf(step.gradientDtype()), MemoryCategory::Buckets, BufferRole::Bucket, step.gradientDtype(), false, false, -1,
+                            static_cast<std::int32_t>(received_.size())};
+            received.layout = layout;
+            received.deferredFree = true;  // the push stream fills it, the server's uses it
+            received_.push_back(step.addBuffer(received));
         }
         step.declareOptimizerState(targets_);
     }
@@ -54,7 +62,12 @@ public:
         const std::int64_t elements[] = {shard};
         for (const KernelWork& work : optimizerStep(training.optimizer, training.precision, elements)) step.kernel(server_, Phase::Optimizer, TaskRole::OptimizerKernel, work, key.layer, part);
         const TaskId update = program.last();
-        useParameters(step, key, UseKind::Write);
+        std::vector<OptimizerTarget> parts(key.parameters.size(), targets_[k]);
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+            parts[i].gradient = received_[k];
+            parts[i].parameter = step.parameters()[key.parameters[i]].buffer;
+        }
+        step.useTargets(parts);
         step.allocateOptimizerState({&targets_[k], 1});
         if (const Bytes transient = foreachTransientBytes(training.optimizer, training.precision, elements); transient > 0) {
             const BufferId workspace = step.addBuffer({transient, MemoryCategory::Workspace, BufferRole::Workspace, DType::Fp32, false, false, -1, 0});

@@ -109,6 +109,8 @@ public:
     void finishGradients(std::span<const OptimizerTarget> targets, std::optional<std::uint32_t> normAxis = {});
     /// In step 1, the optimizer's state comes into being with the task written last.
     void allocateOptimizerState(std::span<const OptimizerTarget> targets);
+    /// The optimizer's task written last reads the targets' gradients and writes their parameters and state.
+    void useTargets(std::span<const OptimizerTarget> targets);
     /// Every parameter of this part, with its gradient.
     std::vector<OptimizerTarget> wholeParameters() const;
     /// Declares the optimizer's persistent state (master copies too) of the targets; REQUIRES: StateOptions::optimizer was false.

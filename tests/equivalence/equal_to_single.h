@@ -81,10 +81,32 @@ inline void expectPredictedMemory(const Json& model, const Json& strategy, int r
     }
     const Result<Prediction> prediction = predict(scenario);
     ASSERT_TRUE(prediction);
+    if (prediction->schedule->exact) most = outcome->peakAllocated[static_cast<std::size_t>(prediction->schedule->classes[prediction->memoryClass].ranks.first)];
     bool defers = false;
     for (const Buffer& buffer : prediction->memoryProgram().buffers) defers = defers || buffer.deferredFree;
     if (defers) EXPECT_GE(prediction->memory.peakAllocated, most) << "the device takes its time";
     else EXPECT_EQ(prediction->memory.peakAllocated, most);
+}
+
+/// The bytes of the executor's tensors are those that the Schedule foretells, on every rank.
+inline void expectForetoldMemory(const Json& model, const Json& strategy, int ranks, int steps = 1) {
+    SCOPED_TRACE(strategy.dump());
+    const Result<real::Outcome> outcome = real::run(scenarioOf(model, strategy, ranks, 2, 2), steps, steadyOptions(), true);
+    ASSERT_TRUE(outcome) << outcome.error().toString();
+    for (std::size_t r = 0; r < outcome->peakAllocated.size(); ++r) {
+        const RankProgram& program = outcome->schedule.programs[outcome->schedule.classes[r].program];
+        EXPECT_EQ(outcome->peakAllocated[r], trackMemory(program, {}).peakAllocated) << "rank " << r;
+    }
+}
+
+/// The loss of the last steps is at most half that of the first.
+inline void expectLearns(const Json& model, const Json& strategy, int ranks, int steps, double learningRate, const std::string& optimizer = "adamw-fused") {
+    SCOPED_TRACE(strategy.dump());
+    ExecuteOptions options;
+    options.hyper.learningRate = learningRate;
+    const Result<real::Outcome> outcome = real::run(scenarioOf(model, strategy, ranks, 16, 1, optimizer), steps, options, true);
+    ASSERT_TRUE(outcome) << outcome.error().toString();
+    for (const std::vector<double>& losses : outcome->losses) EXPECT_LT(losses.back(), 0.5 * losses.front());
 }
 
 }  // namespace ringside

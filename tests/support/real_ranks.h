@@ -1,4 +1,5 @@
-// Runs a scenario for real inside the test: each rank is a thread with a CPU device of its own, joined by Gloo over loopback.
+// Runs a scenario for real inside the test: each rank, and each dedicated parameter server, is a thread with a CPU device of its
+// own, joined by Gloo over loopback.
 #pragma once
 
 #include <map>
@@ -9,6 +10,7 @@
 
 #include "calibrate/comm/gloo_communicator.h"
 #include "calibrate/execute/executor.h"
+#include "calibrate/execute/parameter_server.h"
 #include "calibrate/ranks/memory_store.h"
 #include "kernels/device.h"
 #include "sim/player/fold_ranks.h"
@@ -23,34 +25,47 @@ struct Outcome {
     std::vector<Bytes> peakAllocated;                                                ///< [rank]
     std::vector<Timeline> steps;                                                     ///< [step]: measured, one class per rank
     Schedule schedule;                                                               ///< unfolded: one class per rank
+    std::vector<ServerRecord> servers;                                               ///< of dedicated parameter servers
 };
 
+/// Told before each step of a rank: a test may hold it back.
+using BeforeStep = std::function<void(std::int64_t rank, int step)>;
+
 /// Every element must be held by some rank; where several hold it, they must agree bit by bit (unless `mayDiffer`).
-inline Result<Outcome> run(const Scenario& scenario, int steps, const ExecuteOptions& options = {}, bool mayDiffer = false) {
+inline Result<Outcome> run(const Scenario& scenario, int steps, const ExecuteOptions& options = {}, bool mayDiffer = false, const BeforeStep& beforeStep = {}) {
     TRY(const Schedule folded, writeSchedule(scenario, 0, true));
     Outcome out;
     out.schedule = unfoldRanks(folded);
-    const auto ranks = static_cast<std::size_t>(out.schedule.world);
+    const auto ranks = static_cast<std::size_t>(out.schedule.world), processes = static_cast<std::size_t>(processesOf(out.schedule));
+    out.servers.resize(processes - ranks);
     out.losses.resize(ranks);
     out.peakAllocated.resize(ranks);
     out.steps.resize(static_cast<std::size_t>(steps));
     for (Timeline& step : out.steps) step.classes.resize(ranks);
     const auto store = std::make_shared<MemoryStore>();
-    std::vector<std::optional<Error>> errors(ranks);
+    std::vector<std::optional<Error>> errors(processes);
     std::vector<std::vector<ParameterPart>> parts(ranks);
 
     const auto body = [&](std::size_t r) -> Result<void> {
         TRY(std::unique_ptr<ComputeDevice> device, makeCpuDevice());
         std::unique_ptr<CommWorld> world;
-        if (ranks > 1) {
+        if (processes > 1) {
             GlooWorldOptions gloo;
             gloo.env.rank = static_cast<int>(r);
-            gloo.env.size = static_cast<int>(ranks);
+            gloo.env.size = static_cast<int>(processes);
             gloo.store = store;
             TRY(world, makeGlooWorld(gloo));
         }
+        if (r >= ranks) {
+            const auto index = static_cast<std::int64_t>(r - ranks);
+            TRY(const std::unique_ptr<ParameterServer> server, ParameterServer::dedicated(out.schedule, index, scenario.training, *device, *world, {options.hyper, options.seed, {}}));
+            TRY_VOID(server->serve(steps));
+            out.servers[r - ranks] = server->record();
+            return {};
+        }
         TRY(const std::unique_ptr<Executor> executor, Executor::create(out.schedule, static_cast<std::int64_t>(r), scenario.training, *device, world.get(), options));
         for (int s = 0; s < steps; ++s) {
+            if (beforeStep) beforeStep(static_cast<std::int64_t>(r), s);
             TRY(const ExecutedStep step, executor->runStep(s));
             double loss = 0;
             for (const double one : step.losses) loss += one / static_cast<double>(step.losses.size());
@@ -62,7 +77,7 @@ inline Result<Outcome> run(const Scenario& scenario, int steps, const ExecuteOpt
         return {};
     };
     std::vector<std::thread> threads;
-    for (std::size_t r = 0; r < ranks; ++r)
+    for (std::size_t r = 0; r < processes; ++r)
         threads.emplace_back([&, r] {
             if (const Result<void> done = body(r); !done) errors[r] = done.error();
         });
