@@ -1,11 +1,14 @@
 #include "calibrate/execute/real_run.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <numeric>
+#include <thread>
 
 #include <fmt/format.h>
 
+#include "calibrate/execute/parameter_server.h"
 #include "model/base/check.h"
 #include "model/base/json_cursor.h"
 #include "sim/player/fold_ranks.h"
@@ -79,7 +82,30 @@ std::vector<ParameterPart> partsFrom(const Json& json) {
     return parts;
 }
 
+/// A dedicated parameter server: a process beyond the ranks. That it waits for workers is no sign of trouble, so it says all the
+/// time that it lives; a worker that waits for it in vain does not.
+Result<std::string> runServer(const Schedule& schedule, const Scenario& scenario, const RealRunOptions& options, RankContext& context) {
+    TRY(const std::unique_ptr<ComputeDevice> device, makeDevice(options, context));
+    const ServerOptions serving{options.execute.hyper, options.execute.seed, {}};
+    TRY(const std::unique_ptr<ParameterServer> server,
+        ParameterServer::dedicated(schedule, context.env.rank - schedule.world, scenario.training, *device, *context.world, serving));
+    server->allow(options.warmUp + options.steps);
+    std::atomic<bool> done = false;
+    std::thread alive([&] {
+        while (!done.load()) {
+            if (context.progress) context.progress("serving");
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        }
+    });
+    const Result<void> served = server->waitUntilDone();
+    done = true;
+    alive.join();
+    if (!served) return tl::unexpected<Error>(served.error());
+    return std::string();
+}
+
 Result<std::string> runRank(const Schedule& schedule, const Scenario& scenario, const RealRunOptions& options, RankContext& context) {
+    if (schedule.world > 1 && context.env.rank >= schedule.world) return runServer(schedule, scenario, options, context);
     TRY(const std::unique_ptr<ComputeDevice> device, makeDevice(options, context));
     ExecuteOptions execute = options.execute;
     execute.progress = context.progress;
@@ -151,13 +177,21 @@ Trace RealRun::trace() const {
 Result<std::optional<RealRun>> runForReal(const Scenario& scenario, const RealRunOptions& options) {
     TRY(const int ranks, rankCount(options.ranks));
     TRY(const Schedule folded, writeSchedule(scenario, 0, true));
-    if (folded.world != ranks)
-        return failure(ErrorCode::Usage, "--devices", fmt::format("the scenario has {} devices but the run has {} ranks; they must be the same", folded.world, ranks));
     RealRun run;
     run.schedule = unfoldRanks(folded);
-    TRY(const std::optional<std::vector<std::string>> results, runRanks(options.ranks, [&](RankContext& context) { return runRank(run.schedule, scenario, options, context); }));
+    // Dedicated servers are processes of their own: forked beside local ranks, or started with the others by the launcher.
+    const auto processes = static_cast<int>(processesOf(run.schedule));
+    RunRanksOptions start = options.ranks;
+    if (start.localRanks > 0) start.localRanks += processes - static_cast<int>(folded.world);
+    const int started = start.localRanks > 0 ? start.localRanks : ranks;
+    if (started != processes)
+        return failure(ErrorCode::Usage, "--devices",
+                       processes == folded.world ? fmt::format("the scenario has {} devices but the run has {} ranks; they must be the same", folded.world, ranks)
+                                                 : fmt::format("{} workers and {} servers are {} processes, but {} were started", folded.world, processes - folded.world, processes, started));
+    TRY(const std::optional<std::vector<std::string>> results, runRanks(start, [&](RankContext& context) { return runRank(run.schedule, scenario, options, context); }));
     if (!results) return std::optional<RealRun>();
     for (const std::string& text : *results) {
+        if (text.empty()) continue;  // a server
         const Json json = Json::from_cbor(text);
         run.ranks.push_back(rankFrom(json));
         run.deviceName = json["device"].get<std::string>();
