@@ -99,7 +99,7 @@ public:
         std::vector<double> steps;
         for (const StepTimings& rank : ranks) steps.insert(steps.end(), rank.stepSeconds.begin(), rank.stepSeconds.end());
         std::vector<double> overheads;
-        for (const StepTimings& rank : ranks) overheads.push_back(median(rank.stepSeconds) - rank.kernelSeconds);
+        for (const StepTimings& rank : ranks) overheads.push_back(rank.overheadSeconds);
         add(stepKey(model), {{"model", model}, {"tasks", first.tasks}, {"overhead_s", median(overheads)}}, steps);
         return out;
     }

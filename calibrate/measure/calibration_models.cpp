@@ -48,10 +48,18 @@ std::vector<CalibrationModel> calibrationModels(CalibrationEffort effort) {
         llama(1, 448, 7, 7, 1280, 5000, 160, 2, "adamw-fused"),
         resnet({1, 1}, "basic", 48, 50, 2, "sgd"),
         resnet({1, 1, 1, 1}, "basic", 64, 100, 4, "momentum"),
+        // Tensors beyond the caches.
+        mlp({2048, 2048, 1024, 512}, 256, "gelu", "adamw"),
+        gpt(1, 256, 4, 6000, 160, 16, "adamw"),
+        gpt(1, 640, 10, 16000, 128, 3, "adamw"),
+        llama(1, 320, 5, 5, 896, 8000, 224, 6, "adamw"),
+        resnet({1, 1, 1}, "basic", 80, 40, 12, "adamw"),
     };
     if (effort == CalibrationEffort::Quick) return models;
     const std::vector<CalibrationModel> more = {
         mlp({2048, 2048, 2048, 512}, 64, "silu", "adamw"),
+        resnet({1, 1}, "basic", 112, 20, 8, "sgd"),
+        gpt(1, 1024, 16, 2000, 256, 2, "adamw"),
         mlp({128, 128, 128, 32}, 16, "relu", "adamw-fused"),
         mlp({4096, 1024, 256}, 256, "gelu", "momentum"),
         gpt(2, 384, 6, 6000, 256, 2, "adamw"),

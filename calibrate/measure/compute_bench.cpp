@@ -17,27 +17,43 @@ WorkKey keyOf(const KernelWork& work) {
     return {std::string(work.name), static_cast<int>(work.cls), static_cast<int>(work.math), work.flops, work.bytes, work.shape.batch, work.shape.m, work.shape.n, work.shape.k, work.causal};
 }
 
+// The faster half of the steps counts: what disturbs a step makes it slower. Within a step equal kernels (those of equal layers) are
+// taken together, so that a step's kernels add up to what they took in it: the sum of many medians would be too small.
 StepTimings timingsOf(const Schedule& schedule, const RealRank& rank) {
     const RankProgram& program = schedule.programs.front();
-    std::map<WorkKey, KernelTimings> byWork;
+    const double middle = median(rank.stepSeconds);
     StepTimings out;
-    out.stepSeconds = rank.stepSeconds;
-    for (TaskId t = 0; t < program.tasks.size(); ++t) {
-        const Task& task = program.tasks[t];
-        if (task.stream == kHostStream) continue;
-        ++out.tasks;
-        std::vector<double> seconds;
-        for (const std::vector<TaskTimes>& step : rank.tasks) seconds.push_back(std::max(1e-9, (step[t].end - step[t].start).seconds()));
-        out.kernelSeconds += median(seconds);
-        if (task.kind == TaskKind::Copy)
-            for (const double s : seconds) out.copyBytesPerSecond.push_back(static_cast<double>(schedule.copies[task.work].bytes) / s);
-        if (task.kind != TaskKind::Kernel) continue;
-        const KernelWork& work = schedule.kernels[task.work];
-        KernelTimings& timings = byWork[keyOf(work)];
-        timings.name = work.name;
-        timings.work = work;
-        timings.seconds.insert(timings.seconds.end(), seconds.begin(), seconds.end());
+    std::map<WorkKey, KernelTimings> byWork;
+    double inTasks = 0, inSteps = 0;
+    for (std::size_t s = 0; s < rank.tasks.size(); ++s) {
+        if (rank.stepSeconds[s] > middle) continue;
+        out.stepSeconds.push_back(rank.stepSeconds[s]);
+        inSteps += rank.stepSeconds[s];
+        struct Sum {
+            double seconds = 0;
+            int count = 0;
+        };
+        std::map<WorkKey, Sum> sums;
+        for (TaskId t = 0; t < program.tasks.size(); ++t) {
+            const Task& task = program.tasks[t];
+            if (task.stream == kHostStream) continue;
+            const double seconds = std::max(1e-9, (rank.tasks[s][t].end - rank.tasks[s][t].start).seconds());
+            inTasks += seconds;
+            if (task.kind == TaskKind::Copy) out.copyBytesPerSecond.push_back(static_cast<double>(schedule.copies[task.work].bytes) / seconds);
+            if (task.kind != TaskKind::Kernel) continue;
+            const KernelWork& work = schedule.kernels[task.work];
+            const WorkKey key = keyOf(work);
+            KernelTimings& timings = byWork[key];
+            timings.name = work.name;
+            timings.work = work;
+            sums[key].seconds += seconds;
+            ++sums[key].count;
+        }
+        for (const auto& [key, sum] : sums) byWork[key].seconds.push_back(sum.seconds / sum.count);
     }
+    const double steps = static_cast<double>(out.stepSeconds.size());
+    out.overheadSeconds = (inSteps - inTasks) / steps;
+    for (const Task& task : program.tasks) out.tasks += task.stream == kHostStream ? 0 : 1;
     for (auto& [key, timings] : byWork) out.kernels.push_back(std::move(timings));
     return out;
 }

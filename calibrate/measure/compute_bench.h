@@ -17,7 +17,7 @@ struct StepTimings {
     std::vector<KernelTimings> kernels;   ///< repetitions of equal kernels taken together
     std::vector<double> copyBytesPerSecond;
     std::vector<double> stepSeconds;
-    double kernelSeconds = 0;             ///< sum of the medians of a step's tasks
+    double overheadSeconds = 0;           ///< of a step, outside its tasks on the device
     int tasks = 0;                        ///< on the device, in a step
 };
 

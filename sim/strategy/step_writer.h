@@ -1,7 +1,7 @@
 // StepWriter: the parts that every strategy's step is made of: the input copy, forward, backward with gradients, the
 // optimizer, and the memory each of them holds. A strategy calls these and puts its own tasks between them (StepHooks).
 //
-// step_writer.cpp holds forward and backward, parameter_writer.cpp parameters, gradients and the optimizer.
+// step_writer.cpp holds forward and backward, parameter_writer.cpp parameters, gradients and the optimizer, task_writer.cpp single tasks.
 //
 //     return writeStep(input, name(), [&](StepWriter& step) {
 //         MyHooks hooks(step);
