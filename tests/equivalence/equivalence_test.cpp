@@ -46,5 +46,21 @@ TEST(Equivalence, OfEveryOptimizer) {
     for (const std::string optimizer : {"adamw", "adam", "adamw-for-loop", "adam-fused", "sgd", "momentum", "momentum-fused", "sgd-for-loop"}) expectEqualToSingle(kMlp, {{"name", "ddp"}}, 2, 1, optimizer);
 }
 
+TEST(Equivalence, OfAResNetWhoseBatchNormsSeeTheirOwnRanks) {
+    const Json resnet = {{"model_type", "resnet"}, {"depths", {1, 1}}, {"layer_type", "basic"}, {"image_size", 16}, {"num_labels", 7}};
+    for (const std::string strategy : {"naive", "ddp", "zero2", "zero3", "fsdp2"}) expectEqualToSingle(resnet, {{"name", strategy}}, 2, 1, "momentum");
+}
+
+TEST(Equivalence, OfUnequalBatchesAndTheirWeightedMean) {
+    // One sample here and three there: weights 0.5 and 1.5 over two ranks are the mean over all four.
+    for (const std::string strategy : {"naive", "ddp"}) {
+        const Result<real::Outcome> spread = real::run(scenarioWith(kGpt, {{"name", strategy}}, 2, {{"rank_batches", {1, 3}}}), kSteps, steadyOptions());
+        ASSERT_TRUE(spread) << spread.error().toString();
+        const Result<real::Outcome> single = real::run(scenarioOf(kGpt, {{"name", "single"}}, 1, 4, 1), kSteps, steadyOptions());
+        ASSERT_TRUE(single) << single.error().toString();
+        EXPECT_LT(real::difference(*single, *spread), kTolerance) << strategy;
+    }
+}
+
 }  // namespace
 }  // namespace ringside
