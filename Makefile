@@ -1,4 +1,4 @@
-# make run    install what is missing, build, and predict one real scenario
+# make run    install what is missing, build, predict one real scenario; then measure this machine, predict a step on it and run that step
 # make test   install what is missing, build, and run every test
 # make bench  build and run the benchmarks
 # make build  build a release; the program is build/release/ringside
@@ -10,6 +10,10 @@ BENCH_FILTER ?= .
 
 run: build
 	./build/release/ringside predict --model gpt2-xl --device a100-80gb-sxm --devices 16 --micro-batch 4 --strategy ddp
+	@echo; echo "This machine, two ranks (a minute; a second time its samples are taken over):"
+	./build/release/ringside calibrate --quick --local-ranks 2 --out build/here.json
+	@echo; echo "A step predicted with that profile, and run:"
+	./build/release/ringside run docs/examples/tiny_gpt.json --device cpu --local-ranks 2 --steps 20 --profile build/here.json
 
 build: configure
 	cmake --build build/release --target ringside -j $(JOBS)

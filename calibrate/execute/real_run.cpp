@@ -6,6 +6,8 @@
 #include <numeric>
 #include <thread>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include "calibrate/execute/parameter_server.h"
@@ -18,11 +20,16 @@
 namespace ringside {
 namespace {
 
+Bytes physicalMemory() { return static_cast<Bytes>(sysconf(_SC_PHYS_PAGES)) * static_cast<Bytes>(sysconf(_SC_PAGE_SIZE)); }
+
 Result<std::unique_ptr<ComputeDevice>> makeDevice(const RealRunOptions& options, const RankContext& context) {
     if (options.device == "cuda") return makeCudaDevice(context.env.localRank);
     CpuDeviceOptions cpu;
     cpu.threads = options.ranks.threads;
     cpu.firstCore = context.firstCore;
+    cpu.memoryLimit = options.memoryLimit;
+    // Each rank asks for its own: together they must not ask for more than there is, or the kernel kills one of them.
+    if (cpu.memoryLimit == 0 && options.ranks.localRanks > 1) cpu.memoryLimit = physicalMemory() / options.ranks.localRanks;
     return makeCpuDevice(cpu);
 }
 

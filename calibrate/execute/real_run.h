@@ -18,6 +18,7 @@ struct RealRunOptions {
     int steps = 5;                ///< measured, after the warm-up
     int warmUp = 1;               ///< steps that are run but not reported
     std::string device = "cpu";   ///< cpu or cuda
+    Bytes memoryLimit = 0;        ///< of a CPU rank's tensors; 0: the machine's memory, shared among local ranks
     double leastSeconds = 0;      ///< go on measuring for this long, …
     int mostSteps = 0;            ///< … but for no more than so many steps
     ExecuteOptions execute;

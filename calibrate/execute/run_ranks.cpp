@@ -1,5 +1,6 @@
 #include "calibrate/execute/run_ranks.h"
 
+#include <mutex>
 #include <thread>
 
 #include <sched.h>
@@ -9,7 +10,6 @@
 
 #include "calibrate/comm/gloo_communicator.h"
 #include "calibrate/ranks/launch.h"
-#include "calibrate/ranks/tcp_store.h"
 
 namespace ringside {
 namespace {
@@ -59,32 +59,51 @@ Result<std::optional<std::vector<std::string>>> runLocal(const RunRanksOptions& 
     return std::optional(std::move(results));
 }
 
+/// What the rank began last, for the message should it fail.
+class LastTask {
+public:
+    void begin(const std::string& task) {
+        const std::lock_guard lock(mutex_);
+        task_ = task;
+    }
+    std::string name() const {
+        const std::lock_guard lock(mutex_);
+        return task_;
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::string task_;
+};
+
 Result<std::optional<std::vector<std::string>>> runAsLaunched(const RankEnv& env, const RunRanksOptions& options, const RankWork& work) {
-    TRY(std::unique_ptr<KeyValueStore> made, makeTcpStore(env, options.timeout));
-    const std::shared_ptr<KeyValueStore> store = std::move(made);
+    std::shared_ptr<LaunchedRanks> ranks = options.launched;
+    if (!ranks) {
+        TRY(ranks, LaunchedRanks::join(env, options.timeout));
+    }
     GlooWorldOptions gloo;
     gloo.env = env;
-    gloo.store = store;
+    gloo.store = ranks->storeOfNextRun();
     gloo.timeout = options.timeout;
-    Result<std::string> mine = runAsRank(env, options, gloo, work, {});
-    const auto keyOf = [](int rank) { return fmt::format("result/{}", rank); };
-    if (env.rank != 0) {
-        TRY_VOID(store->set(keyOf(env.rank), mine ? "+" + *mine : "-" + mine.error().toString()));
-        if (!mine) return tl::unexpected<Error>(mine.error());
-        return std::optional<std::vector<std::string>>();
+    LastTask last;
+    Result<std::string> mine = runAsRank(env, options, gloo, work, [&](const std::string& task) { last.begin(task); });
+    if (!mine && mine.error().code == ErrorCode::RuntimeFailure && !last.name().empty()) {
+        Error error = mine.error();
+        error.message = fmt::format("rank {} failed: {}; its last task was '{}'", env.rank, error.message, last.name());
+        mine = tl::unexpected<Error>(std::move(error));
     }
-    if (!mine) return tl::unexpected<Error>(mine.error());
-    std::vector<std::string> results{std::move(*mine)};
-    for (int rank = 1; rank < env.size; ++rank) {
-        const Result<std::string> text = store->get(keyOf(rank), options.timeout);
-        if (!text) return tl::unexpected<Error>(text.error());
-        if (text->starts_with("-")) return failure(ErrorCode::RuntimeFailure, fmt::format("rank {}", rank), text->substr(1));
-        results.push_back(text->substr(1));
-    }
-    return std::optional(std::move(results));
+    return ranks->gather(*gloo.store, mine);
 }
 
 }  // namespace
+
+Result<void> joinLaunchedRanks(RunRanksOptions& options) {
+    TRY(const int ranks, rankCount(options));
+    if (options.localRanks > 0 || ranks == 1) return {};
+    TRY(const std::optional<RankEnv> env, rankEnvOfProcess());
+    TRY(options.launched, LaunchedRanks::join(*env, options.timeout));
+    return {};
+}
 
 Result<int> rankCount(const RunRanksOptions& options) {
     TRY(const std::optional<RankEnv> env, rankEnvOfProcess());

@@ -4,11 +4,13 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "calibrate/comm/communicator.h"
+#include "calibrate/execute/launched_ranks.h"
 #include "calibrate/ranks/rank_env.h"
 #include "model/base/result.h"
 
@@ -20,6 +22,7 @@ struct RunRanksOptions {
     int port = 0;                               ///< local ranks: of the store; 0: a free one
     int threads = 1;                            ///< cores of each rank: where there are enough, it stays on its own, with all its threads
     std::optional<double> linkBitsPerSecond;    ///< local ranks: each in a network namespace of its own, joined by links of this rate
+    std::shared_ptr<LaunchedRanks> launched;    ///< of joinLaunchedRanks(), for more than one run; null: a run joins by itself
 };
 
 /// What a rank's work is given.
@@ -34,6 +37,9 @@ using RankWork = std::function<Result<std::string>(RankContext&)>;
 
 /// What each rank handed back; nothing in a process that is not rank 0. REQUIRES with local ranks: this process has one thread.
 Result<std::optional<std::vector<std::string>>> runRanks(const RunRanksOptions& options, const RankWork& work);
+
+/// Before the first of several runs with these options: where a launcher started several ranks, they meet once for all of them.
+Result<void> joinLaunchedRanks(RunRanksOptions& options);
 
 /// How many ranks such a run will have. Fails where the launcher's variables contradict the options.
 Result<int> rankCount(const RunRanksOptions& options);

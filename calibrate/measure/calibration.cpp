@@ -26,6 +26,12 @@ double memoryBytesHere() { return static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
 
 constexpr double kSlowRank = 1.15;  // over the median of the ranks: worth a word
 
+// What is timed when a collective runs beside compute, as the sample file names it.
+constexpr const char* kKernelAlone = "kernel_alone";
+constexpr const char* kKernelBeside = "kernel_beside";
+constexpr const char* kCollectiveAlone = "collective_alone";
+constexpr const char* kCollectiveBeside = "collective_beside";
+
 struct Plan {
     std::vector<CalibrationModel> models;
     ProductBenchOptions products;
@@ -45,11 +51,19 @@ Plan planOf(const CalibrationOptions& options) {
     };
     for (const GemmShape shape : {GemmShape{1, 16, 256, 256}, {1, 64, 256, 256}, {1, 64, 1024, 256}, {1, 256, 256, 256}, {1, 256, 1024, 256}, {1, 128, 512, 512}, {1, 512, 512, 512}, {1, 512, 2048, 512}, {1, 1024, 1024, 1024}})
         plan.products.shapes.push_back(shape);
-    if (options.effort != CalibrationEffort::Quick)
+    if (options.effort == CalibrationEffort::Normal || options.effort == CalibrationEffort::Thorough)
         for (const std::int64_t m : {8, 32, 128, 512, 2048})
             for (const std::int64_t n : {64, 256, 1024, 4096})
                 for (const std::int64_t k : {64, 256, 1024}) plan.products.shapes.push_back({1, m, n, k});
     switch (options.effort) {
+        case CalibrationEffort::Trial:
+            sizes({4, 512, 4096});
+            plan.collectives.seconds = 0.02;
+            plan.collectives.overlapBytes = 512 * kKiB;
+            plan.compute.seconds = 0.1;
+            plan.products.shapes.resize(3);
+            plan.products.seconds = 0.02;
+            break;
         case CalibrationEffort::Quick:
             sizes({4, 64, 512, 4096, 16384});
             plan.collectives.seconds = 0.12;
@@ -118,11 +132,12 @@ private:
 
 class Calibrator {
 public:
-    Calibrator(const CalibrationOptions& options, const CalibrationProgress& progress, SampleFile file, Environment environment, int ranks)
-        : options_(options), progress_(progress), plan_(planOf(options)), file_(std::move(file)), environment_(std::move(environment)), fingerprint_(fingerprint(environment_)), ranks_(ranks) {
+    Calibrator(const CalibrationOptions& options, const CalibrationProgress& progress, SampleFile file, Environment environment, int ranks, int ranksHere)
+        : options_(options), progress_(progress), plan_(planOf(options)), file_(std::move(file)), environment_(std::move(environment)), fingerprint_(fingerprint(environment_)), ranks_(ranks), ranksHere_(ranksHere) {
         settings_ = {{"ranks", ranks}, {"threads", options.ranks.threads}, {"effort", static_cast<int>(options.effort)}};
     }
 
+    /// In a process that is not rank 0 it only takes part: rank 0 says what is measured, keeps the samples and makes the profile.
     Result<Calibration> run() {
         for (const std::string& note : file_.notes()) out_.notes.push_back(note);
         TRY(const Catalogs catalogs, Catalogs::builtin());
@@ -135,10 +150,14 @@ public:
             report(kComputeShare() * 0.95, "matrix products");
             TRY_VOID(measureProducts());
         }
-        if (ranks_ > 1) {
-            report(kComputeShare(), fmt::format("collectives of {} ranks over {}", ranks_, options_.link));
-            TRY_VOID(measureCollectives());
-        }
+        if (ranks_ > 1)
+            for (std::size_t i = 0; i < plan_.collectives.ops.size(); ++i) {
+                const CollectiveOp op = plan_.collectives.ops[i];
+                report(kComputeShare() + (1 - kComputeShare()) * static_cast<double>(i) / static_cast<double>(plan_.collectives.ops.size()), fmt::format("{} of {} ranks over {}", nameOf(op), ranks_, options_.link));
+                TRY_VOID(measureCollective(op));
+            }
+        if (!isFirst()) return Calibration{};
+        findSlowLinks();
         report(1, "fitting");
         TRY_VOID(assemble());
         return std::move(out_);
@@ -147,7 +166,15 @@ public:
 private:
     double kComputeShare() const { return options_.collectivesOnly ? 0 : ranks_ > 1 ? 0.7 : 1; }
     void report(double share, const std::string& what) const {
-        if (progress_) progress_(share, what);
+        if (progress_ && isFirst()) progress_(share, what);
+    }
+
+    bool isFirst() const { return !options_.ranks.launched || options_.ranks.launched->isFirst(); }
+    /// As rank 0 says: only it has the samples.
+    Result<bool> agreed(bool mine) const {
+        if (!options_.ranks.launched) return mine;
+        TRY(const std::string word, options_.ranks.launched->agree(mine ? "reuse" : "measure"));
+        return word == "reuse";
     }
 
     const StoredSeries* known(const std::string& key, const Json& settings) const { return options_.fresh ? nullptr : file_.find(key, settings, fingerprint_); }
@@ -156,14 +183,14 @@ private:
     bool reuse(const std::string& model) {
         if (options_.fresh) return false;
         bool complete = false;
-        std::vector<const StoredSeries*> own;
+        std::map<std::string, const StoredSeries*> own;  // the latest of each
         for (const StoredSeries& series : file_.series()) {
             if (series.fingerprint != fingerprint_ || series.settings.value("model", "") != model || series.settings.value("ranks", 0) != ranks_ || series.settings.value("effort", -1) != settings_["effort"]) continue;
-            own.push_back(&series);
+            own[series.key] = &series;
             complete = complete || series.key == StepSeries::stepKey(model);
         }
         if (!complete) return false;
-        for (const StoredSeries* series : own) take(*series);
+        for (const auto& [key, series] : own) take(*series);
         out_.reused += static_cast<int>(own.size());
         return true;
     }
@@ -182,7 +209,8 @@ private:
     }
 
     Result<void> measureModel(const CalibrationModel& model, const Catalogs& catalogs) {
-        if (reuse(model.name)) return {};
+        TRY(const bool reused, agreed(reuse(model.name)));
+        if (reused) return {};
         TRY(const Scenario scenario, resolveScenario(model.document, model.name, catalogs));
         TRY(const std::vector<StepTimings> timings, benchSteps(scenario, options_.ranks, plan_.compute));
         if (timings.empty()) return {};  // not rank 0
@@ -206,6 +234,7 @@ private:
                 all = all && series;
                 if (series) known.push_back({"", work, series->seconds});
             }
+        TRY(all, agreed(all));
         if (all) {
             out_.reused += static_cast<int>(known.size());
             kernels_.insert(kernels_.end(), known.begin(), known.end());
@@ -235,41 +264,78 @@ private:
             if (steps[r] > kSlowRank * middle) slow_[r].push_back(fmt::format("{} by {:.0f} %", model, (steps[r] / middle - 1) * 100));
     }
 
-    Result<void> measureCollectives() {
-        const auto keyOf = [&](CollectiveOp op, Bytes bytes) { return fmt::format("collective {} {} over {}", nameOf(op), bytes, options_.link); };
+    Result<void> measureCollective(CollectiveOp op) {
+        const auto keyOf = [&](Bytes bytes) { return fmt::format("collective {} {} over {}", nameOf(op), bytes, options_.link); };
+        const auto overlapKeyOf = [&](const char* what) { return fmt::format("overlap {} {} over {}", nameOf(op), what, options_.link); };
+        const bool overlaps = op != CollectiveOp::SendRecv && plan_.collectives.overlap;
         Json settings = settings_;
         settings["link"] = options_.link;
-        bool all = !options_.fresh;
-        for (const CollectiveOp op : plan_.collectives.ops)
-            for (const Bytes bytes : plan_.collectives.sizes) all = all && known(keyOf(op, bytes), settings);
+        bool all = true;
+        for (const Bytes bytes : plan_.collectives.sizes) all = all && known(keyOf(bytes), settings);
+        // The last of an overlap's series; the one of kernels beside it may be missing: no kernel fitted in.
+        all = all && (!overlaps || known(overlapKeyOf(kCollectiveBeside), settings));
+        TRY(all, agreed(all));
         if (all) {
-            for (const CollectiveOp op : plan_.collectives.ops)
-                for (const Bytes bytes : plan_.collectives.sizes) {
-                    const StoredSeries* series = known(keyOf(op, bytes), settings);
-                    collectives_.push_back({CollectiveBackend::Gloo, op, ranks_, options_.link, bytes, series->seconds, series->cpuSeconds});
-                    ++out_.reused;
-                }
+            if (isFirst()) takeCollective(op, settings, keyOf, overlapKeyOf);
             return {};
         }
-        TRY(const CollectiveBenchResult result, benchCollectives(options_.ranks, plan_.collectives));
-        if (result.timings.empty()) return {};
-        for (const CollectiveTimings& timings : result.timings) {
+        CollectiveBenchOptions bench = plan_.collectives;
+        bench.ops = {op};
+        TRY(const CollectiveBenchResult result, benchCollectives(options_.ranks, bench));
+        const auto keep = [&](std::string key, std::vector<double> seconds, std::vector<double> cpuSeconds) -> Result<void> {
             StoredSeries series;
-            series.key = keyOf(timings.op, timings.bytes);
+            series.key = std::move(key);
             series.settings = settings;
             series.fingerprint = fingerprint_;
-            series.seconds = timings.seconds;
-            series.cpuSeconds = timings.cpuSeconds;
+            series.seconds = std::move(seconds);
+            series.cpuSeconds = std::move(cpuSeconds);
             series.converged = true;
-            TRY_VOID(file_.append(std::move(series)));
             ++out_.measured;
+            return file_.append(std::move(series));
+        };
+        for (const CollectiveTimings& timings : result.timings) {
+            TRY_VOID(keep(keyOf(timings.bytes), timings.seconds, timings.cpuSeconds));
+            collectives_.push_back(timings);
         }
-        collectives_ = result.timings;
-        overlaps_ = result.overlaps;
-        const double middle = median(result.rankSeconds);
-        for (std::size_t r = 0; r < result.rankSeconds.size(); ++r)
-            if (result.rankSeconds[r] > kSlowRank * middle) slow_[r].push_back(fmt::format("collectives by {:.0f} %", (result.rankSeconds[r] / middle - 1) * 100));
+        for (const OverlapSeries& overlap : result.overlaps) {
+            TRY_VOID(keep(overlapKeyOf(kKernelAlone), overlap.kernelAlone, {}));
+            if (!overlap.kernelBeside.empty()) TRY_VOID(keep(overlapKeyOf(kKernelBeside), overlap.kernelBeside, {}));
+            TRY_VOID(keep(overlapKeyOf(kCollectiveAlone), overlap.collectiveAlone, {}));
+            TRY_VOID(keep(overlapKeyOf(kCollectiveBeside), overlap.collectiveBeside, {}));
+            overlaps_.push_back(overlap);
+        }
+        rankSeconds_.resize(result.rankSeconds.size());
+        for (std::size_t r = 0; r < result.rankSeconds.size(); ++r) rankSeconds_[r] += result.rankSeconds[r];
         return {};
+    }
+
+    template <class KeyOf, class OverlapKeyOf>
+    void takeCollective(CollectiveOp op, const Json& settings, const KeyOf& keyOf, const OverlapKeyOf& overlapKeyOf) {
+        for (const Bytes bytes : plan_.collectives.sizes) {
+            const StoredSeries* series = known(keyOf(bytes), settings);
+            collectives_.push_back({CollectiveBackend::Gloo, op, ranks_, options_.link, bytes, series->seconds, series->cpuSeconds});
+            ++out_.reused;
+        }
+        OverlapSeries overlap;
+        overlap.op = op;
+        const auto take = [&](const char* what, std::vector<double>& to) {
+            const StoredSeries* series = known(overlapKeyOf(what), settings);
+            if (!series) return;
+            to = series->seconds;
+            ++out_.reused;
+        };
+        take(kKernelAlone, overlap.kernelAlone);
+        take(kKernelBeside, overlap.kernelBeside);
+        take(kCollectiveAlone, overlap.collectiveAlone);
+        take(kCollectiveBeside, overlap.collectiveBeside);
+        if (!overlap.collectiveBeside.empty()) overlaps_.push_back(std::move(overlap));
+    }
+
+    void findSlowLinks() {
+        if (rankSeconds_.empty()) return;
+        const double middle = median(rankSeconds_);
+        for (std::size_t r = 0; r < rankSeconds_.size(); ++r)
+            if (rankSeconds_[r] > kSlowRank * middle) slow_[r].push_back(fmt::format("collectives by {:.0f} %", (rankSeconds_[r] / middle - 1) * 100));
     }
 
     /// What a step takes beyond its kernels, as a fixed part and a part per task. Few and noisy points: medians of slopes.
@@ -314,7 +380,7 @@ private:
                 profile.deviceFigures["pcie_gb_per_s"] = median(copyRates_) / 1e9;
                 set(profile.copyEfficiency, 1);
             }
-            profile.deviceFigures["memory_bytes"] = memoryBytesHere() / ranks_;
+            profile.deviceFigures["memory_bytes"] = memoryBytesHere() / ranksHere_;
             set(profile.hostMemoryGbPerS, profile.deviceFigures["memory_bandwidth_gb_per_s"]);
             widen(profile);
         }
@@ -379,7 +445,7 @@ private:
     SampleFile file_;
     Environment environment_;
     std::string fingerprint_;
-    int ranks_;
+    int ranks_, ranksHere_;
     Json settings_;
     Calibration out_;
     std::vector<KernelTimings> kernels_;
@@ -387,6 +453,7 @@ private:
     std::vector<std::pair<double, double>> overheads_;  // tasks, seconds
     std::vector<CollectiveTimings> collectives_;
     std::vector<OverlapSeries> overlaps_;
+    std::vector<double> rankSeconds_;  // of all collectives measured
     std::map<std::size_t, std::vector<std::string>> slow_;
     int dropped_ = 0;
 };
@@ -397,11 +464,20 @@ Environment calibrationEnvironment(int threadsPerRank, const std::string& link, 
     return environmentHere(threadsPerRank, link, {{"ringside", version}, {"kernels", cpuLibraries()}});
 }
 
-Result<Calibration> calibrateMachine(const CalibrationOptions& options, const CalibrationProgress& progress) {
+Result<Calibration> calibrateMachine(const CalibrationOptions& given, const CalibrationProgress& progress) {
+    CalibrationOptions options = given;
     TRY(const int ranks, rankCount(options.ranks));
-    TRY(SampleFile file, SampleFile::open(options.samplesPath));
+    TRY_VOID(joinLaunchedRanks(options.ranks));
+    SampleFile file;
+    if (!options.ranks.launched || options.ranks.launched->isFirst()) {
+        TRY(file, SampleFile::open(options.samplesPath));
+    }
+    int ranksHere = ranks;
+    if (options.ranks.launched) {
+        TRY(ranksHere, options.ranks.launched->ranksHere());
+    }
     const Environment environment = calibrationEnvironment(options.ranks.threads, options.link, options.version);
-    return Calibrator(options, progress, std::move(file), environment, ranks).run();
+    return Calibrator(options, progress, std::move(file), environment, ranks, ranksHere).run();
 }
 
 }  // namespace ringside

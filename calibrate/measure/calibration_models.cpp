@@ -55,6 +55,7 @@ std::vector<CalibrationModel> calibrationModels(CalibrationEffort effort) {
         llama(1, 320, 5, 5, 896, 8000, 224, 6, "adamw"),
         resnet({1, 1, 1}, "basic", 80, 40, 12, "adamw"),
     };
+    if (effort == CalibrationEffort::Trial) return {models[0], models[3]};
     if (effort == CalibrationEffort::Quick) return models;
     const std::vector<CalibrationModel> more = {
         mlp({2048, 2048, 2048, 512}, 64, "silu", "adamw"),

@@ -10,14 +10,14 @@
 
 namespace ringside {
 
-enum class CalibrationEffort : std::uint8_t { Quick, Normal, Thorough };
+enum class CalibrationEffort : std::uint8_t { Quick, Normal, Thorough, Trial };  ///< Trial: a few seconds, to see that it works; poor figures
 
 struct CalibrationModel {
     std::string name;   ///< "gpt-256x4-s128-b4"
     Json document;      ///< a scenario for one rank
 };
 
-/// More effort, more models; each list begins with the smaller one's.
+/// More effort, more models; each list but that of Trial begins with the smaller one's.
 std::vector<CalibrationModel> calibrationModels(CalibrationEffort effort);
 
 }  // namespace ringside

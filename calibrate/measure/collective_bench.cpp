@@ -27,8 +27,8 @@ double secondsNow() {
 /// One rank's part of the bench. Ranks must do the same in the same order, so rank 0 decides how often.
 class RankBench {
 public:
-    RankBench(ComputeDevice& device, Communicator& comm, const CollectiveBenchOptions& options, StreamIndex stream, StreamIndex compute)
-        : device_(device), comm_(comm), options_(options), stream_(stream), compute_(compute) {
+    RankBench(ComputeDevice& device, Communicator& comm, const CollectiveBenchOptions& options, StreamIndex stream, StreamIndex compute, const RankContext& context)
+        : device_(device), comm_(comm), options_(options), stream_(stream), compute_(compute), context_(context) {
         const Bytes most = *std::max_element(options.sizes.begin(), options.sizes.end());
         send_.assign(static_cast<std::size_t>(most / 4 + comm.size()), 1.0f);
         receive_.assign(send_.size(), 0.0f);
@@ -92,7 +92,12 @@ private:
         return value;
     }
 
+    void begin(const std::string& task) const {
+        if (context_.progress) context_.progress(task);
+    }
+
     Result<Json> measure(CollectiveOp op, Bytes bytes) {
+        begin(fmt::format("{} of {} bytes", nameOf(op), bytes));
         double spent = 0;
         for (int i = 0; i < options_.warmUp; ++i) {
             TRY(const Timed warm, timed(op, bytes));
@@ -128,6 +133,7 @@ private:
         constexpr int kRepeats = 7, kChunk = 4;
         Json alone = Json::array(), beside = Json::array(), collectiveAlone = Json::array(), collectiveBeside = Json::array();
         for (int repeat = 0; repeat < kRepeats; ++repeat) {
+            begin(fmt::format("{} of {} bytes beside compute", nameOf(op), bytes));
             TRY(const Timed quiet, timed(op, bytes));
             collectiveAlone.push_back(quiet.seconds);
             // Enough products to outlast the collective even if it is slowed down a few times.
@@ -154,6 +160,7 @@ private:
     Communicator& comm_;
     const CollectiveBenchOptions& options_;
     StreamIndex stream_, compute_;
+    const RankContext& context_;
     std::vector<float> send_, receive_, a_, b_, c_;
 };
 
@@ -176,7 +183,7 @@ Result<CollectiveBenchResult> benchCollectives(const RunRanksOptions& ranks, con
         TRY(const std::unique_ptr<Communicator> comm, context.world->createGroup("bench", all));
         TRY(const StreamIndex stream, device->createStream("communication"));
         TRY(const StreamIndex compute, device->createStream("compute"));
-        RankBench bench(*device, *comm, options, stream, compute);
+        RankBench bench(*device, *comm, options, stream, compute, context);
         TRY(const Json json, bench.run());
         return json.dump();
     };

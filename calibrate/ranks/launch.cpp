@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <fstream>
 #include <optional>
 
 #include <fcntl.h>
@@ -98,6 +99,15 @@ std::string lastTask(const RankProgress& progress) {
     if (progress.count == 0) return "it had not begun its first task";
     if (progress.step < 0) return fmt::format("its last task was '{}'", progress.task);
     return fmt::format("its last task was '{}' (step {})", progress.task, progress.step);
+}
+
+/// Whether somebody stopped the process (SIGSTOP, a debugger): then it is the one that the others wait for.
+bool isStopped(pid_t pid) {
+    std::ifstream file(fmt::format("/proc/{}/stat", pid));
+    std::string text;
+    std::getline(file, text);
+    const std::size_t name = text.rfind(") ");  // the name before it may hold anything
+    return name != std::string::npos && name + 2 < text.size() && (text[name + 2] == 'T' || text[name + 2] == 't');
 }
 
 bool writeAll(int descriptor, const std::string& bytes) {
@@ -244,7 +254,19 @@ private:
         const auto failed = std::find_if(children_.begin(), children_.end(), failedAlone);
         if (failed == children_.end()) return;
         const bool causeIsKnown = std::any_of(children_.begin(), children_.end(), wasKilled);
-        if (causeIsKnown || Clock::now() - failed->endedAt >= kSettle) beginToStop();
+        if (!causeIsKnown && Clock::now() - failed->endedAt < kSettle) return;
+        stillThere_ = whoIsStillThere();
+        beginToStop();
+    }
+
+    /// A rank that gave up waiting is not the one that hangs: that one is among those still there.
+    std::string whoIsStillThere() const {
+        std::string list;
+        for (std::size_t i = 0; i < children_.size(); ++i) {
+            if (!children_[i].alive) continue;
+            list += fmt::format("; rank {} {}: {}", i, isStopped(children_[i].pid) ? "is stopped (SIGSTOP, or a debugger)" : "was still there", lastTask(board_.read(static_cast<int>(i))));
+        }
+        return list;
     }
 
     void lookForHangs() {
@@ -264,15 +286,16 @@ private:
             if (now - child.lastChange >= options_.timeout / 2) fewest = std::min(fewest, child.seen.count);
         }
         if (stalled.empty()) return;
-        // Those that wait for the one that hangs stand still as well, but have come at least as far.
+        // Those that wait for the one that hangs stand still as well, but have come at least as far, and nobody stopped them.
+        const bool anyStopped = std::any_of(children_.begin(), children_.end(), [](const Child& child) { return child.alive && isStopped(child.pid); });
         std::string behind, waiting;
         for (std::size_t i = 0; i < children_.size(); ++i) {
             const Child& child = children_[i];
             if (!child.alive) continue;
-            const bool isBehind = child.seen.count == fewest;
-            std::string& list = isBehind ? behind : waiting;
+            const bool stopped = isStopped(child.pid), isGuilty = anyStopped ? stopped : child.seen.count == fewest;
+            std::string& list = isGuilty ? behind : waiting;
             if (!list.empty()) list += "; ";
-            list += fmt::format("rank {}{}: {}", i, isBehind ? " is behind" : "", lastTask(child.seen));
+            list += fmt::format("rank {}{}: {}", i, !isGuilty ? "" : stopped ? " is stopped (SIGSTOP, or a debugger)" : " is behind", lastTask(child.seen));
         }
         failure_ = Error{ErrorCode::RuntimeFailure,
                          fmt::format("no progress for {} ms, so the run was ended. {}{}", options_.timeout.count(), behind,
@@ -284,6 +307,8 @@ private:
         stopping_ = true;
         stoppedAt_ = Clock::now();
         signalAll(SIGTERM);
+        for (const Child& child : children_)
+            if (child.alive) ::kill(child.pid, SIGCONT);  // one that is stopped would not see it before
     }
 
     void signalAll(int signal) {
@@ -327,7 +352,10 @@ private:
         }
         if (board_.failed(rank)) {
             Error error = board_.failureOf(rank).error;
-            error.message = fmt::format("rank {} failed: {}; {}", rank, error.message, task);
+            // What is wrong with the request or the build is so on every rank.
+            if (error.code != ErrorCode::RuntimeFailure && board_.read(rank).count == 0) return error;
+            const bool gaveUpWaiting = error.message.find("imed out") != std::string::npos;  // Gloo's and NCCL's word for it
+            error.message = fmt::format("rank {} failed: {}; {}{}", rank, error.message, task, gaveUpWaiting ? stillThere_ : "");
             return error;
         }
         return {ErrorCode::RuntimeFailure, fmt::format("rank {} exited with code {}; {}", rank, WEXITSTATUS(child.status), task), {}};
@@ -341,6 +369,7 @@ private:
     bool stopping_ = false;
     Clock::time_point stoppedAt_;
     std::optional<Error> failure_;
+    std::string stillThere_;  ///< when the first failure was seen
 };
 
 }  // namespace

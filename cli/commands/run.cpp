@@ -5,6 +5,7 @@
 
 #include "calibrate/execute/local_scenario.h"
 #include "calibrate/execute/real_run.h"
+#include "calibrate/measure/calibration.h"
 #include "cli/command.h"
 #include "cli/commands/numbers.h"
 #include "cli/commands/scenario_flags.h"
@@ -18,7 +19,7 @@ namespace {
 struct RunFlags {
     ScenarioFlags scenario;
     OutputFlags output;
-    std::string localRanks, steps = "5", warmUp = "1", trace, link, timeout = "60", port, threads = "1", device = "cpu", learningRate, seed = "1";
+    std::string localRanks, steps = "5", warmUp = "1", trace, link, timeout = "60", port, threads = "1", device = "cpu", learningRate, seed = "1", memoryLimit;
     bool check = false, paced = false;
 };
 
@@ -53,11 +54,30 @@ Result<RealRunOptions> optionsOf(const RunFlags& flags) {
             return failure(ErrorCode::Usage, "--learning-rate", fmt::format("expected a number above 0, found '{}'", flags.learningRate));
         options.execute.hyper.learningRate = rate;
     }
+    if (!flags.memoryLimit.empty()) {
+        options.memoryLimit = parseSize(flags.memoryLimit);
+        if (options.memoryLimit <= 0) return failure(ErrorCode::Usage, "--memory-limit", fmt::format("'{}' is not a size; expected one such as 512M or 2G", flags.memoryLimit));
+    }
     options.device = flags.device;
     options.keepParameters = flags.check;
     // Some gradients are zero but for rounding, which Adam would blow up to whole steps: compare with an epsilon far above it.
     if (flags.check) options.execute.hyper.epsilon = 1e-3;
     return options;
+}
+
+/// What to know before trusting the figures.
+std::vector<std::string> notesOn(const Scenario& scenario, const RealRunOptions& options, const RunFlags& flags) {
+    std::vector<std::string> notes;
+    // A prediction with the profile of another machine is fine, but its error is no figure of this one.
+    if (const Profile& profile = scenario.profiles.front(); profile.environment && flags.device == "cpu") {
+        const Result<void> same = checkEnvironment(profile, calibrationEnvironment(options.ranks.threads, "", RINGSIDE_VERSION));
+        if (!same) notes.push_back(same.error().toString());
+    }
+    const std::string& strategy = scenario.parallel.strategy;
+    if (flags.check)
+        for (const char* drifting : {"async-ps", "ssp", "local-sgd", "diloco", "easgd"})
+            if (strategy == drifting) notes.push_back(fmt::format("{} does not train as one device does, by design: the difference says how far it is, not that it is wrong", strategy));
+    return notes;
 }
 
 Result<int> runRun(const RunFlags& flags) {
@@ -71,7 +91,8 @@ Result<int> runRun(const RunFlags& flags) {
 
     std::optional<Prediction> prediction;
     const bool hasProfile = document.contains("profile");
-    if (hasProfile || flags.paced) {
+    if (flags.paced && !hasProfile) return failure(ErrorCode::Usage, "--paced", "kernels sleep for as long as a profile says; give one with --profile (`ringside calibrate` writes it)");
+    if (hasProfile) {
         TRY(prediction, predict(scenario, {false, false, false}));
         if (flags.paced)
             for (const Time time : prediction->prices.nodes.front().kernels) options.execute.pace.push_back(time.seconds());
@@ -79,11 +100,12 @@ Result<int> runRun(const RunFlags& flags) {
     TRY(const std::optional<RealRun> run, runForReal(scenario, options));
     if (!run) return 0;  // rank 0 reports
 
-    RunReport report{&scenario, &*run, prediction ? &*prediction : nullptr, {}, flags.paced};
+    RunReport report{&scenario, &*run, prediction ? &*prediction : nullptr, {}, flags.paced, {}};
     if (flags.check) {
         TRY(report.differenceFromSingle, differenceFromSingle(scenario, options, *run));
     }
-    if (!flags.trace.empty()) TRY_VOID(writeChromeTrace(run->trace(), flags.trace));
+    report.notes = notesOn(scenario, options, flags);
+    if (!flags.trace.empty()) TRY_VOID(writeChromeTrace(run->trace(), flags.trace, {.rank = {}, .deviceName = run->deviceName, .backend = flags.device == "cuda" ? "nccl" : "gloo"}));
     TRY_VOID(writeOutput(flags.output, flags.output.wantsJson() ? runJson(report).dump(2) + "\n" : runText(report)));
     return 0;
 }
@@ -110,6 +132,7 @@ void addRun(CommandLine& line) {
     command.option("--link", flags->link, "give each local rank a network of its own and shape it to this rate (needs root): 200mbit, 1gbit", "RATE", "Run");
     command.flag("--paced", flags->paced, "kernels sleep for as long as the profile says; collectives stay real", "Run");
     command.flag("--check-against-single", flags->check, "train the same samples on one device too, and compare the parameters", "Run");
+    command.option("--memory-limit", flags->memoryLimit, "of each rank's tensors: 512M, 2G (default: the machine's memory, shared among local ranks)", "SIZE", "Run");
     command.option("--learning-rate", flags->learningRate, "of the optimizer (default: 0.001)", "X", "Run");
     command.option("--seed", flags->seed, "of samples and parameters (default: 1)", "N", "Run");
     command.option("--timeout", flags->timeout, "seconds without progress after which the run is ended (default: 60)", "S", "Run");

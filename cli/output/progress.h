@@ -18,8 +18,12 @@ public:
     Progress& operator=(const Progress&) = delete;
 
     void update(std::size_t done);
+    /// For work of parts that differ: the share done so far, and what is being done.
+    void updateShare(double share, const std::string& doing);
 
 private:
+    bool isDue();
+    void say(const std::string& line);
     using Clock = std::chrono::steady_clock;
     std::string what_;
     std::size_t first_, total_;

@@ -55,6 +55,7 @@ std::string runText(const RunReport& report) {
         out += fmt::format("                  memory {:.1f} MiB\n", static_cast<double>(report.prediction->memory.peakAllocated) / static_cast<double>(kMiB));
     }
     if (report.differenceFromSingle) out += fmt::format("  against single  parameters differ by {:.2g} at most (relative to the largest of each tensor)\n", *report.differenceFromSingle);
+    for (const std::string& note : report.notes) out += fmt::format("  note            {}\n", note);
     return out;
 }
 
@@ -66,7 +67,7 @@ Json runJson(const RunReport& report) {
     for (const RealRank& rank : run.ranks) ranks.push_back({{"steps_s", rank.stepSeconds}, {"peak_allocated_bytes", rank.memory.peakAllocated}, {"peak_reserved_bytes", rank.memory.peakReserved}});
     measured["ranks"] = std::move(ranks);
     if (report.differenceFromSingle) measured["largest_relative_difference"] = *report.differenceFromSingle;
-    Json out = {{"format", "ringside-run"}, {"version", 1}, {"scenario", toJson(*report.scenario)}, {"measured", std::move(measured)}};
+    Json out = {{"format", "ringside-run"}, {"version", 1}, {"scenario", toJson(*report.scenario)}, {"measured", std::move(measured)}, {"notes", report.notes}};
     if (report.prediction)
         out["predicted"] = {{"step_s", report.prediction->stepSeconds}, {"p10_s", report.prediction->p10Seconds}, {"p90_s", report.prediction->p90Seconds}, {"peak_allocated_bytes", report.prediction->memory.peakAllocated}};
     return out;

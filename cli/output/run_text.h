@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "calibrate/execute/real_run.h"
 #include "sim/prediction.h"
@@ -15,6 +16,7 @@ struct RunReport {
     const Prediction* prediction = nullptr;  ///< null where there is no profile to predict with
     std::optional<double> differenceFromSingle;
     bool paced = false;
+    std::vector<std::string> notes;          ///< what to know before trusting the figures
 };
 
 std::string runText(const RunReport& report);

@@ -23,7 +23,7 @@ public:
 
     void check(const json& schema, const json& value, const std::string& at, std::vector<std::string>& faults) const {
         static const std::set<std::string> known = {"$schema", "$id", "$ref", "$defs", "title", "description", "default", "examples", "type", "required", "properties",
-                                                    "additionalProperties", "items", "enum", "const", "minimum", "exclusiveMinimum", "maximum", "anyOf", "minItems"};
+                                                    "additionalProperties", "items", "enum", "const", "minimum", "exclusiveMinimum", "maximum", "anyOf", "oneOf", "propertyNames", "minItems"};
         if (schema.is_boolean()) {
             if (!schema.get<bool>()) faults.push_back(at + ": is not allowed");
             return;
@@ -39,6 +39,9 @@ public:
         if (schema.contains("maximum") && value.is_number() && value > schema["maximum"]) faults.push_back(at + ": is above the maximum");
         if (schema.contains("minItems") && value.is_array() && value.size() < schema["minItems"].get<std::size_t>()) faults.push_back(at + ": has too few items");
         if (schema.contains("anyOf")) checkAny(schema["anyOf"], value, at, faults);
+        if (schema.contains("oneOf")) checkOne(schema["oneOf"], value, at, faults);
+        if (schema.contains("propertyNames"))
+            for (const auto& entry : value.items()) check(schema["propertyNames"], entry.key(), at + "." + entry.key(), faults);
         if (value.is_object()) checkObject(schema, value, at, faults);
         if (value.is_array() && schema.contains("items"))
             for (std::size_t i = 0; i < value.size(); ++i) check(schema["items"], value[i], at + "[" + std::to_string(i) + "]", faults);
@@ -49,6 +52,15 @@ private:
         bool fits = false;
         for (const json& one : type.is_array() ? type : json::array({type})) fits = fits || hasType(value, one.get<std::string>());
         if (!fits) faults.push_back(at + ": " + value.dump().substr(0, 60) + " is not of type " + type.dump());
+    }
+    void checkOne(const json& choices, const json& value, const std::string& at, std::vector<std::string>& faults) const {
+        int fitting = 0;
+        for (const json& choice : choices) {
+            std::vector<std::string> here;
+            check(choice, value, at, here);
+            fitting += here.empty() ? 1 : 0;
+        }
+        if (fitting != 1) faults.push_back(at + ": fits " + std::to_string(fitting) + " of the choices instead of one");
     }
     void checkAny(const json& choices, const json& value, const std::string& at, std::vector<std::string>& faults) const {
         for (const json& choice : choices) {

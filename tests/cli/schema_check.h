@@ -1,5 +1,5 @@
 // A small check of a document against a JSON Schema: type, required, properties, additionalProperties, items, enum, const,
-// minimum, anyOf and local $ref. Other keywords fail the test, so that no rule is skipped in silence.
+// minimum, propertyNames, anyOf, oneOf and local $ref. Other keywords fail the test, so that no rule is skipped in silence.
 #pragma once
 
 #include <string>
