@@ -36,6 +36,7 @@ void addCompare(CommandLine& line);
 void addCollective(CommandLine& line);
 void addRun(CommandLine& line);
 void addCalibrate(CommandLine& line);
+void addValidate(CommandLine& line);
 void addPlan(CommandLine& line);
 void addCatalog(CommandLine& line);
 void addCompletion(CommandLine& line);

@@ -25,6 +25,7 @@ int realMain(int argc, char** argv) {
     addCollective(line);
     addCalibrate(line);
     addRun(line);
+    addValidate(line);
     addPlan(line);
     addCatalog(line);
     addCompletion(line);
