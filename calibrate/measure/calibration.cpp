@@ -104,7 +104,8 @@ public:
         const StepTimings& first = ranks.front();
         for (std::size_t k = 0; k < first.kernels.size(); ++k) {
             std::vector<double> seconds;
-            for (const StepTimings& rank : ranks) seconds.insert(seconds.end(), rank.kernels[k].seconds.begin(), rank.kernels[k].seconds.end());
+            for (const StepTimings& rank : ranks)
+                if (k < rank.kernels.size() && rank.kernels[k].work == first.kernels[k].work) seconds.insert(seconds.end(), rank.kernels[k].seconds.begin(), rank.kernels[k].seconds.end());
             add(fmt::format("kernel {} of {} #{}", first.kernels[k].name, model, k), {{"model", model}, {"work", toJson(first.kernels[k].work)}}, thinned(std::move(seconds)));
         }
         std::vector<double> copies;
@@ -134,6 +135,8 @@ class Calibrator {
 public:
     Calibrator(const CalibrationOptions& options, const CalibrationProgress& progress, SampleFile file, Environment environment, int ranks, int ranksHere)
         : options_(options), progress_(progress), plan_(planOf(options)), file_(std::move(file)), environment_(std::move(environment)), fingerprint_(fingerprint(environment_)), ranks_(ranks), ranksHere_(ranksHere) {
+        if (ranks > 1 && options.effort != CalibrationEffort::Trial)
+            for (CalibrationModel& model : strategyModels(ranks)) plan_.models.push_back(std::move(model));
         settings_ = {{"ranks", ranks}, {"threads", options.ranks.threads}, {"effort", static_cast<int>(options.effort)}};
     }
 
@@ -203,7 +206,7 @@ private:
             timings.seconds = series.seconds;
         } else if (series.key.starts_with("copy of ")) {
             for (const double inverse : series.seconds) copyRates_.push_back(1 / inverse);
-        } else if (series.settings.contains("overhead_s")) {
+        } else if (series.settings.contains("overhead_s") && series.settings["tasks"] != 0) {
             overheads_.push_back({series.settings["tasks"].get<double>(), series.settings["overhead_s"].get<double>()});
         }
     }
@@ -212,7 +215,8 @@ private:
         TRY(const bool reused, agreed(reuse(model.name)));
         if (reused) return {};
         TRY(const Scenario scenario, resolveScenario(model.document, model.name, catalogs));
-        TRY(const std::vector<StepTimings> timings, benchSteps(scenario, options_.ranks, plan_.compute));
+        const bool several = scenario.cluster.deviceCount() > 1;
+        TRY(const std::vector<StepTimings> timings, several ? benchStrategy(scenario, options_.ranks, plan_.compute) : benchSteps(scenario, options_.ranks, plan_.compute));
         if (timings.empty()) return {};  // not rank 0
         findSlowRanks(model.name, timings);
         for (StoredSeries& series : StepSeries::store(model.name, timings, settings_, fingerprint_)) {
@@ -367,6 +371,12 @@ private:
             for (KernelTimings& timings : kernels_)
                 for (double& seconds : timings.seconds) seconds += perTask;
             TRY_VOID(addKernelTimings(profile, pooled()));
+            // What stands for memory kernels that no model here has: a copy, or the next best thing.
+            for (const char* name : {"copy", "add"})
+                if (const auto points = profile.kernels.find(name); points != profile.kernels.end()) {
+                    profile.kernels[kAnyMemoryKernel] = points->second;
+                    break;
+                }
             deriveFigures(profile, "measured by ringside calibrate");
             const auto set = [&](Figure& figure, double value) { figure = {value, out_.noise, Provenance::Measured, "measured by ringside calibrate"}; };
             set(profile.launchUs, 0.2);

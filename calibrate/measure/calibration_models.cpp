@@ -36,6 +36,20 @@ CalibrationModel resnet(std::vector<int> depths, const char* block, int image, i
 
 }  // namespace
 
+std::vector<CalibrationModel> strategyModels(int ranks) {
+    std::vector<CalibrationModel> models;
+    for (const Json& strategy : {Json{{"name", "ddp"}, {"bucket_mb", 2}}, Json{{"name", "zero1"}, {"reduce_bucket_size", 2e6}}, Json{{"name", "zero3"}, {"reduce_bucket_size", 2e6}}, Json{{"name", "fsdp2"}},
+                                 Json{{"name", "fsdp1"}}, Json{{"name", "naive"}}, Json{{"name", "ps-sharded"}}})
+        for (const CalibrationModel& base : {gpt(2, 224, 4, 2500, 96, 3, "adamw"), mlp({1200, 1200, 600, 100}, 48, "relu", "adamw")}) {
+            CalibrationModel& model = models.emplace_back(base);
+            model.name += fmt::format("-{}", strategy["name"].get<std::string>());
+            model.document["devices"] = ranks;
+            model.document["strategy"] = strategy;
+            model.document["training"]["grad_accum"] = 2;
+        }
+    return models;
+}
+
 std::vector<CalibrationModel> calibrationModels(CalibrationEffort effort) {
     std::vector<CalibrationModel> models = {
         mlp({256, 512, 512, 64}, 32, "gelu", "adamw"),

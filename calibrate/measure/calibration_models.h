@@ -17,6 +17,9 @@ struct CalibrationModel {
     Json document;      ///< a scenario for one rank
 };
 
+/// Steps of `ranks` ranks, for the kernels that only strategies have: into buckets and out of them, casts, sums.
+std::vector<CalibrationModel> strategyModels(int ranks);
+
 /// More effort, more models; each list but that of Trial begins with the smaller one's.
 std::vector<CalibrationModel> calibrationModels(CalibrationEffort effort);
 

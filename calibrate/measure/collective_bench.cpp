@@ -24,13 +24,15 @@ double secondsNow() {
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
+constexpr Bytes kPool = 48 * kMiB;  // beyond the caches
+
 /// One rank's part of the bench. Ranks must do the same in the same order, so rank 0 decides how often.
 class RankBench {
 public:
     RankBench(ComputeDevice& device, Communicator& comm, const CollectiveBenchOptions& options, StreamIndex stream, StreamIndex compute, const RankContext& context)
         : device_(device), comm_(comm), options_(options), stream_(stream), compute_(compute), context_(context) {
         const Bytes most = *std::max_element(options.sizes.begin(), options.sizes.end());
-        send_.assign(static_cast<std::size_t>(most / 4 + comm.size()), 1.0f);
+        send_.assign(static_cast<std::size_t>(std::max<Bytes>(2 * most, kPool) / 4 + 16 * (comm.size() + 2)), 1.0f);
         receive_.assign(send_.size(), 0.0f);
     }
 
@@ -54,30 +56,35 @@ private:
     Result<void> once(const StreamContext& context, CollectiveOp op, Bytes bytes) {
         const std::int64_t elements = std::max<std::int64_t>(1, bytes / 4), part = std::max<std::int64_t>(1, elements / comm_.size());
         switch (op) {
-            case CollectiveOp::AllReduce: return comm_.allReduce(context, send_.data(), elements, DType::Fp32, Reduction::Sum);
-            case CollectiveOp::AllGather: return comm_.allGather(context, send_.data(), receive_.data(), part, DType::Fp32);
-            case CollectiveOp::ReduceScatter: return comm_.reduceScatter(context, send_.data(), receive_.data(), part, DType::Fp32, Reduction::Sum);
-            case CollectiveOp::Broadcast: return comm_.broadcast(context, send_.data(), elements, DType::Fp32, 0);
-            case CollectiveOp::Reduce: return comm_.reduce(context, send_.data(), elements, DType::Fp32, 0, Reduction::Sum);
+            case CollectiveOp::AllReduce: return comm_.allReduce(context, send_.data() + offset_, elements, DType::Fp32, Reduction::Sum);
+            case CollectiveOp::AllGather: return comm_.allGather(context, send_.data() + offset_, receive_.data() + offset_, part, DType::Fp32);
+            case CollectiveOp::ReduceScatter: return comm_.reduceScatter(context, send_.data() + offset_, receive_.data() + offset_, part, DType::Fp32, Reduction::Sum);
+            case CollectiveOp::Broadcast: return comm_.broadcast(context, send_.data() + offset_, elements, DType::Fp32, 0);
+            case CollectiveOp::Reduce: return comm_.reduce(context, send_.data() + offset_, elements, DType::Fp32, 0, Reduction::Sum);
             case CollectiveOp::SendRecv:
-                if (comm_.rank() == 0) return comm_.send(context, send_.data(), elements, DType::Fp32, 1);
-                if (comm_.rank() == 1) return comm_.receive(context, receive_.data(), elements, DType::Fp32, 0);
+                if (comm_.rank() == 0) return comm_.send(context, send_.data() + offset_, elements, DType::Fp32, 1);
+                if (comm_.rank() == 1) return comm_.receive(context, receive_.data() + offset_, elements, DType::Fp32, 0);
                 return {};
             default: return failure(ErrorCode::Usage, "bench", fmt::format("{} is not measured", nameOf(op)));
         }
     }
 
     struct Timed {
-        double seconds = 0, cpu = 0;
+        double begin = 0, seconds = 0, cpu = 0;
     };
-    /// All ranks start together. The time of a broadcast at its root ends early, so the slowest rank's time counts (rank 0 takes it).
+    /// As in a step: ranks have computed since they last talked, so the network's threads sleep, and the data is not in the caches.
+    /// A broadcast at its root ends early; what counts is from when the last rank came to when the last one was done.
     Result<Timed> timed(CollectiveOp op, Bytes bytes) {
         Timed out;
+        const std::size_t step = (static_cast<std::size_t>(std::max<std::int64_t>(1, bytes / 4)) + 15) / 16 * 16;
+        offset_ = offset_ + 2 * step + static_cast<std::size_t>(comm_.size()) * 16 > send_.size() ? 0 : offset_ + step;
         device_.issue(stream_, [&](const StreamContext& context) -> Result<void> {
             TRY_VOID(comm_.barrier(context));
-            const double cpu = processorSeconds(), begin = secondsNow();
+            TRY_VOID(products(context, 3));
+            const double cpu = processorSeconds();
+            out.begin = secondsNow();
             TRY_VOID(once(context, op, bytes));
-            out.seconds = secondsNow() - begin;
+            out.seconds = secondsNow() - out.begin;
             out.cpu = processorSeconds() - cpu;
             return {};
         });
@@ -105,13 +112,14 @@ private:
         }
         const auto wanted = static_cast<std::int64_t>(std::clamp(options_.seconds / std::max(spent, 1e-5), static_cast<double>(options_.minRepeats), static_cast<double>(options_.maxRepeats)));
         TRY(const std::int64_t repeats, agree(wanted));
-        Json seconds = Json::array(), cpu = Json::array();
+        Json begins = Json::array(), seconds = Json::array(), cpu = Json::array();
         for (std::int64_t i = 0; i < repeats; ++i) {
             TRY(const Timed one, timed(op, bytes));
+            begins.push_back(one.begin);
             seconds.push_back(one.seconds);
             cpu.push_back(one.cpu);
         }
-        return Json{{"op", nameOf(op)}, {"bytes", bytes}, {"seconds", std::move(seconds)}, {"cpu", std::move(cpu)}};
+        return Json{{"op", nameOf(op)}, {"bytes", bytes}, {"begins", std::move(begins)}, {"seconds", std::move(seconds)}, {"cpu", std::move(cpu)}};
     }
 
     /// A stretch of matrix products.
@@ -162,6 +170,7 @@ private:
     StreamIndex stream_, compute_;
     const RankContext& context_;
     std::vector<float> send_, receive_, a_, b_, c_;
+    std::size_t offset_ = 0;  // into send_ and receive_: another place each time
 };
 
 CollectiveOp opFrom(const Json& name) {
@@ -210,6 +219,16 @@ Result<CollectiveBenchResult> benchCollectives(const RunRanksOptions& ranks, con
                 timings.cpuSeconds[i] = std::max(timings.cpuSeconds[i], cpu[i]);
             }
             out.rankSeconds[r] += median(seconds);
+        }
+        if (ranks.localRanks == 0) continue;  // clocks of other machines cannot be compared
+        for (std::size_t i = 0; i < timings.seconds.size(); ++i) {
+            double begin = 0, end = 0;
+            for (const Json& part : parts) {
+                const Json& series = part["series"][s];
+                begin = std::max(begin, series["begins"][i].get<double>());
+                end = std::max(end, series["begins"][i].get<double>() + series["seconds"][i].get<double>());
+            }
+            timings.seconds[i] = std::max(1e-9, end - begin);
         }
     }
     for (std::size_t s = 0; s < first["overlaps"].size(); ++s) {

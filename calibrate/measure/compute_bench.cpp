@@ -19,8 +19,7 @@ WorkKey keyOf(const KernelWork& work) {
 
 // The faster half of the steps counts: what disturbs a step makes it slower. Within a step equal kernels (those of equal layers) are
 // taken together, so that a step's kernels add up to what they took in it: the sum of many medians would be too small.
-StepTimings timingsOf(const Schedule& schedule, const RealRank& rank) {
-    const RankProgram& program = schedule.programs.front();
+StepTimings timingsOf(const Schedule& schedule, const RankProgram& program, const RealRank& rank, bool strategyOnly) {
     const double middle = median(rank.stepSeconds);
     StepTimings out;
     std::map<WorkKey, KernelTimings> byWork;
@@ -40,7 +39,7 @@ StepTimings timingsOf(const Schedule& schedule, const RealRank& rank) {
             const double seconds = std::max(1e-9, (rank.tasks[s][t].end - rank.tasks[s][t].start).seconds());
             inTasks += seconds;
             if (task.kind == TaskKind::Copy) out.copyBytesPerSecond.push_back(static_cast<double>(schedule.copies[task.work].bytes) / seconds);
-            if (task.kind != TaskKind::Kernel) continue;
+            if (task.kind != TaskKind::Kernel || (strategyOnly && (task.role == TaskRole::Op || task.role == TaskRole::OptimizerKernel))) continue;
             const KernelWork& work = schedule.kernels[task.work];
             const WorkKey key = keyOf(work);
             KernelTimings& timings = byWork[key];
@@ -53,7 +52,8 @@ StepTimings timingsOf(const Schedule& schedule, const RealRank& rank) {
     }
     const double steps = static_cast<double>(out.stepSeconds.size());
     out.overheadSeconds = (inSteps - inTasks) / steps;
-    for (const Task& task : program.tasks) out.tasks += task.stream == kHostStream ? 0 : 1;
+    if (!strategyOnly)
+        for (const Task& task : program.tasks) out.tasks += task.stream == kHostStream ? 0 : 1;
     for (auto& [key, timings] : byWork) out.kernels.push_back(std::move(timings));
     return out;
 }
@@ -77,6 +77,19 @@ KernelWork kernelWorkFrom(const Json& json) {
     return work;
 }
 
+Result<std::vector<StepTimings>> benchStrategy(const Scenario& scenario, const RunRanksOptions& ranks, const ComputeBenchOptions& options) {
+    RealRunOptions run;
+    run.ranks = ranks;
+    run.warmUp = options.warmUp;
+    run.steps = 2 * options.minSteps;
+    TRY(const std::optional<RealRun> measured, runForReal(scenario, run));
+    std::vector<StepTimings> out;
+    if (!measured) return out;
+    for (std::size_t r = 0; r < measured->ranks.size(); ++r)
+        out.push_back(timingsOf(measured->schedule, measured->schedule.programs[measured->schedule.classes[r].program], measured->ranks[r], true));
+    return out;
+}
+
 Result<std::vector<StepTimings>> benchSteps(const Scenario& scenario, const RunRanksOptions& ranks, const ComputeBenchOptions& options) {
     TRY(const Schedule schedule, writeSchedule(scenario));
     RealRunOptions run;
@@ -87,7 +100,7 @@ Result<std::vector<StepTimings>> benchSteps(const Scenario& scenario, const RunR
     run.mostSteps = options.maxSteps;
     TRY(const std::vector<RealRank> measured, runAlone(schedule, scenario, run));
     std::vector<StepTimings> out;
-    for (const RealRank& rank : measured) out.push_back(timingsOf(schedule, rank));
+    for (const RealRank& rank : measured) out.push_back(timingsOf(schedule, schedule.programs.front(), rank, false));
     return out;
 }
 

@@ -29,6 +29,9 @@ struct ComputeBenchOptions {
 /// One model on all ranks at once: ranks of a host share caches and memory, so they are measured together. One entry per rank.
 Result<std::vector<StepTimings>> benchSteps(const Scenario& scenario, const RunRanksOptions& ranks, const ComputeBenchOptions& options);
 
+/// A step of several ranks: only its kernels that belong to no op of the model and to no optimizer count.
+Result<std::vector<StepTimings>> benchStrategy(const Scenario& scenario, const RunRanksOptions& ranks, const ComputeBenchOptions& options);
+
 Json toJson(const KernelWork& work);
 KernelWork kernelWorkFrom(const Json& json);
 

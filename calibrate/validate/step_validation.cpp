@@ -62,7 +62,6 @@ public:
         row_.p90 = prediction.p90Seconds;
         row_.exposed = {"communication_exposed", prediction.breakdown.communicationExposed.seconds(), 0};
         row_.communication = {"communication", prediction.breakdown.communication().seconds(), 0};
-        row_.predictedPeak = prediction.memory.peakAllocated;
         predictedSums_ = taskSums(*prediction.schedule, prediction.timeline.classes);
         period_ = prediction.schedule->period;
         if (options.traces) row_.predictedTrace = traceOf(prediction);
@@ -83,6 +82,10 @@ public:
         out.libraries = run->libraries;
         steps_.push_back(run->stepSeconds);
         row_.rounds.push_back(period_ > 1 ? std::accumulate(run->stepSeconds.begin(), run->stepSeconds.end(), 0.0) / static_cast<double>(run->stepSeconds.size()) : median(run->stepSeconds));
+        // The same Schedule, the same bytes: of the ranks as they were run. (predict() may stand one rank for all, and knows when the
+        // device hands back what was freed late.)
+        row_.predictedPeak = 0;
+        for (const RankClass& rank : run->schedule.classes) row_.predictedPeak = std::max(row_.predictedPeak, trackMemory(run->schedule.programs[rank.program], {}).peakAllocated);
         for (const RealRank& rank : run->ranks) row_.measuredPeak = std::max(row_.measuredPeak, rank.memory.peakAllocated);
         for (std::size_t s = 0; s < run->stepSeconds.size(); ++s) {
             std::vector<std::vector<TaskTimes>> times;
