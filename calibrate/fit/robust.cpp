@@ -7,6 +7,23 @@
 
 namespace ringside {
 
+std::vector<double> blockMeans(const std::vector<double>& values, int blocks) {
+    std::vector<double> sorted = values;
+    std::sort(sorted.begin(), sorted.end());
+    const double limit = sorted[(sorted.size() - 1) * 49 / 50];
+    std::vector<double> kept;
+    for (const double value : values)
+        if (value <= limit) kept.push_back(value);
+    const std::size_t count = std::min(kept.size(), static_cast<std::size_t>(blocks));
+    std::vector<double> means(count, 0.0), sizes(count, 0.0);
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+        means[i * count / kept.size()] += kept[i];
+        sizes[i * count / kept.size()] += 1;
+    }
+    for (std::size_t i = 0; i < count; ++i) means[i] /= sizes[i];
+    return means;
+}
+
 double median(std::vector<double> values) {
     CHECK(!values.empty());
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

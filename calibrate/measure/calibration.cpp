@@ -43,7 +43,7 @@ Plan planOf(const CalibrationOptions& options) {
     Plan plan;
     plan.models = calibrationModels(options.effort);
     using enum CollectiveOp;
-    plan.collectives.ops = {AllReduce, AllGather, ReduceScatter, Broadcast, Reduce, SendRecv};
+    plan.collectives.ops = {AllReduce, AllGather, ReduceScatter, Broadcast, Reduce, AllToAll, SendRecv};
     plan.collectives.link = options.link;
     plan.collectives.overlap = true;
     const auto sizes = [&](std::initializer_list<Bytes> kib) {
@@ -395,7 +395,12 @@ private:
             widen(profile);
         }
         if (!collectives_.empty()) {
-            TRY_VOID(addCollectiveTimings(profile, collectives_));
+            std::vector<CollectiveTimings> means = collectives_;
+            for (CollectiveTimings& timings : means) {
+                timings.seconds = blockMeans(timings.seconds);
+                if (!timings.cpuSeconds.empty()) timings.cpuSeconds = blockMeans(timings.cpuSeconds);
+            }
+            TRY_VOID(addCollectiveTimings(profile, means));
             if (options_.link == "loopback") {
                 double best = 0;  // of one connection between two processes
                 for (const CollectiveTimings& timings : collectives_)
@@ -404,7 +409,9 @@ private:
             }
             for (const OverlapSeries& overlap : overlaps_) {
                 if (overlap.kernelBeside.empty()) continue;
-                TRY(const InterferenceFit fit, fitInterference({overlap.kernelAlone, overlap.kernelBeside, overlap.collectiveAlone, overlap.collectiveBeside}));
+                const std::vector<double> kernelAlone = blockMeans(overlap.kernelAlone), kernelBeside = blockMeans(overlap.kernelBeside), collectiveAlone = blockMeans(overlap.collectiveAlone),
+                                          collectiveBeside = blockMeans(overlap.collectiveBeside);
+                TRY(const InterferenceFit fit, fitInterference({kernelAlone, kernelBeside, collectiveAlone, collectiveBeside}));
                 for (CollectiveCurve& curve : profile.collectives)
                     if (curve.op == overlap.op && curve.ranks == ranks_ && curve.link == options_.link) {
                         curve.computeSlowdown = fit.computeSlowdown.value;

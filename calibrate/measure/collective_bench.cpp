@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "calibrate/comm/exchange.h"
 #include "calibrate/fit/robust.h"
 #include "kernels/device.h"
 
@@ -61,6 +62,7 @@ private:
             case CollectiveOp::ReduceScatter: return comm_.reduceScatter(context, send_.data() + offset_, receive_.data() + offset_, part, DType::Fp32, Reduction::Sum);
             case CollectiveOp::Broadcast: return comm_.broadcast(context, send_.data() + offset_, elements, DType::Fp32, 0);
             case CollectiveOp::Reduce: return comm_.reduce(context, send_.data() + offset_, elements, DType::Fp32, 0, Reduction::Sum);
+            case CollectiveOp::AllToAll: return allToAll(comm_, device_, context, send_.data() + offset_, receive_.data() + offset_, part, DType::Fp32);
             case CollectiveOp::SendRecv:
                 if (comm_.rank() == 0) return comm_.send(context, send_.data() + offset_, elements, DType::Fp32, 1);
                 if (comm_.rank() == 1) return comm_.receive(context, receive_.data() + offset_, elements, DType::Fp32, 0);
@@ -138,7 +140,7 @@ private:
 
     Result<Json> overlap(CollectiveOp op) {
         const Bytes bytes = options_.overlapBytes;
-        constexpr int kRepeats = 7, kChunk = 4;
+        constexpr int kRepeats = 9, kChunk = 2;
         Json alone = Json::array(), beside = Json::array(), collectiveAlone = Json::array(), collectiveBeside = Json::array();
         for (int repeat = 0; repeat < kRepeats; ++repeat) {
             begin(fmt::format("{} of {} bytes beside compute", nameOf(op), bytes));
@@ -174,7 +176,7 @@ private:
 };
 
 CollectiveOp opFrom(const Json& name) {
-    for (const CollectiveOp op : {CollectiveOp::AllReduce, CollectiveOp::AllGather, CollectiveOp::ReduceScatter, CollectiveOp::Broadcast, CollectiveOp::Reduce, CollectiveOp::SendRecv})
+    for (const CollectiveOp op : {CollectiveOp::AllReduce, CollectiveOp::AllGather, CollectiveOp::ReduceScatter, CollectiveOp::Broadcast, CollectiveOp::Reduce, CollectiveOp::AllToAll, CollectiveOp::SendRecv})
         if (name == nameOf(op)) return op;
     return CollectiveOp::AllReduce;
 }
