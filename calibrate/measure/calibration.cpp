@@ -16,6 +16,7 @@
 #include "calibrate/measure/machine.h"
 #include "calibrate/measure/product_bench.h"
 #include "kernels/device.h"
+#include "model/cost/kernel_table.h"
 #include "model/workload/kernels_of.h"
 #include "sim/scenario.h"
 
@@ -153,6 +154,10 @@ public:
             report(kComputeShare() * 0.95, "matrix products");
             TRY_VOID(measureProducts());
         }
+        if (options_.collectivesOnly && ranks_ > 1 && options_.effort != CalibrationEffort::Trial) {
+            report(0, "kernels between messages");
+            TRY_VOID(measurePace(catalogs));
+        }
         if (ranks_ > 1)
             for (std::size_t i = 0; i < plan_.collectives.ops.size(); ++i) {
                 const CollectiveOp op = plan_.collectives.ops[i];
@@ -256,6 +261,29 @@ private:
             ++out_.measured;
             kernels_.push_back(product);
         }
+        return {};
+    }
+
+    /// A rank that waits for a slow link most of the time computes at another pace than one that never rests (clocks, caches, a
+    /// hypervisor that lends its core away): how many times slower than the base's table says, in a step over this link.
+    Result<void> measurePace(const Catalogs& catalogs) {
+        const CalibrationModel model = strategyModels(ranks_).front();
+        TRY(const Scenario scenario, resolveScenario(model.document, model.name, catalogs));
+        ComputeBenchOptions few = plan_.compute;
+        few.minSteps = 4;
+        TRY(const std::vector<StepTimings> timings, benchStrategy(scenario, options_.ranks, few, true));
+        const KernelTable table(options_.base->kernels);
+        double measured = 0, told = 0;
+        for (const StepTimings& rank : timings)
+            for (const KernelTimings& kernel : rank.kernels) {
+                KernelWork work = kernel.work;
+                work.name = kernel.name;
+                const std::optional<double> seconds = table.seconds(work);
+                if (!seconds) continue;
+                measured += median(kernel.seconds);
+                told += *seconds;
+            }
+        if (told > 0) pace_ = measured / told;
         return {};
     }
 
@@ -394,6 +422,11 @@ private:
             set(profile.hostMemoryGbPerS, profile.deviceFigures["memory_bandwidth_gb_per_s"]);
             widen(profile);
         }
+        if (pace_ > 0) {
+            for (auto& [name, points] : profile.kernels)
+                for (KernelPoint& point : points) point.seconds *= pace_;
+            out_.notes.push_back(fmt::format("kernels take {:.2f} times as long as in the base profile when ranks wait for each other over {}; its tables are scaled by that", pace_, options_.link));
+        }
         if (!collectives_.empty()) {
             std::vector<CollectiveTimings> means = collectives_;
             for (CollectiveTimings& timings : means) {
@@ -473,6 +506,7 @@ private:
     std::vector<double> rankSeconds_;  // of all collectives measured
     std::map<std::size_t, std::vector<std::string>> slow_;
     int dropped_ = 0;
+    double pace_ = 0;  // of kernels over this link, relative to the base's
 };
 
 }  // namespace

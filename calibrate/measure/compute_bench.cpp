@@ -77,7 +77,7 @@ KernelWork kernelWorkFrom(const Json& json) {
     return work;
 }
 
-Result<std::vector<StepTimings>> benchStrategy(const Scenario& scenario, const RunRanksOptions& ranks, const ComputeBenchOptions& options) {
+Result<std::vector<StepTimings>> benchStrategy(const Scenario& scenario, const RunRanksOptions& ranks, const ComputeBenchOptions& options, bool all) {
     RealRunOptions run;
     run.ranks = ranks;
     run.warmUp = options.warmUp;
@@ -86,7 +86,7 @@ Result<std::vector<StepTimings>> benchStrategy(const Scenario& scenario, const R
     std::vector<StepTimings> out;
     if (!measured) return out;
     for (std::size_t r = 0; r < measured->ranks.size(); ++r)
-        out.push_back(timingsOf(measured->schedule, measured->schedule.programs[measured->schedule.classes[r].program], measured->ranks[r], true));
+        out.push_back(timingsOf(measured->schedule, measured->schedule.programs[measured->schedule.classes[r].program], measured->ranks[r], !all));
     return out;
 }
 

@@ -30,7 +30,8 @@ struct ComputeBenchOptions {
 Result<std::vector<StepTimings>> benchSteps(const Scenario& scenario, const RunRanksOptions& ranks, const ComputeBenchOptions& options);
 
 /// A step of several ranks: only its kernels that belong to no op of the model and to no optimizer count.
-Result<std::vector<StepTimings>> benchStrategy(const Scenario& scenario, const RunRanksOptions& ranks, const ComputeBenchOptions& options);
+/// `all`: every kernel counts.
+Result<std::vector<StepTimings>> benchStrategy(const Scenario& scenario, const RunRanksOptions& ranks, const ComputeBenchOptions& options, bool all = false);
 
 Json toJson(const KernelWork& work);
 KernelWork kernelWorkFrom(const Json& json);

@@ -1,6 +1,6 @@
 // Held-out points: what a fit says about measurements that it was not given.
 //
-// A calibration's samples are fitted again without every fifth of them; the rest predicts those left out. This tells what the
+// A calibration's samples are fitted again without every fifth of them (of those that lie between others); the rest predicts those left out. This tells what the
 // tables are worth between their points, apart from everything that a whole step adds.
 #pragma once
 

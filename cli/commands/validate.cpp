@@ -132,6 +132,7 @@ Result<int> runValidate(const ValidateFlags& flags) {
     const bool againstTorch = flags.against == "torch";
     if (againstTorch) TRY_VOID(adaptToTorch(flags, options, strategies, models));
     TRY(const int ranks, rankCount(options.ranks));
+    if (options.ranks.localRanks == 0 && ranks > 1) TRY_VOID(joinLaunchedRanks(options.ranks));  // many runs, one meeting
     TRY(const std::vector<ValidationCase> cases, validationCases(strategies, models, ranks));
     TRY(const Json json, readJsonFile(flags.profile));
     TRY(const Profile profile, profileFromJson(JsonCursor(json, flags.profile)));
