@@ -52,7 +52,7 @@ TEST(Calibrate, MeasuresKernelsCollectivesAndInterferenceAndDoesNotMeasureThemTw
     const json profile = json::parse(dir.read("here.json"));
     EXPECT_THAT(schemaFaults(schemaOf("profile.schema.json"), profile), IsEmpty());
     EXPECT_GT(profile["kernels"].size(), 20U);
-    ASSERT_EQ(profile["collectives"].size(), 6U);
+    ASSERT_EQ(profile["collectives"].size(), 7U);
     for (const json& curve : profile["collectives"]) {
         EXPECT_EQ(curve["ranks"], 2);
         EXPECT_EQ(curve["link"], "loopback");
@@ -103,7 +103,7 @@ TEST(Calibrate, CollectivesAloneKeepTheKernelsOfTheBase) {
     const json kernels = json::parse(dir.read("kernels.json")), both = json::parse(dir.read("both.json"));
     EXPECT_EQ(kernels["kernels"], both["kernels"]);
     EXPECT_FALSE(kernels.contains("collectives") && !kernels["collectives"].empty());
-    EXPECT_EQ(both["collectives"].size(), 6U);
+    EXPECT_EQ(both["collectives"].size(), 7U);
 
     // Once more: within a factor of a few on any machine, however busy.
     ASSERT_EQ(dir.ringside(kTwo + "--collectives-only --base kernels.json --out again.json").exitCode, 0);
@@ -148,7 +148,7 @@ TEST(Calibrate, OverALauncherOnlyRankZeroWrites) {
     ASSERT_EQ(zero.exitCode, 0) << zero.err;
     EXPECT_EQ(one.exitCode, 0) << one.err;
     EXPECT_EQ(one.out + one.err, "");
-    EXPECT_EQ(json::parse(dir.read("here.json"))["collectives"].size(), 6U);
+    EXPECT_EQ(json::parse(dir.read("here.json"))["collectives"].size(), 7U);
     EXPECT_THAT(dir.files(), ElementsAre("first.err", "first.out", "here.json", "here.json.samples.jsonl", "second.err", "second.out"));
 }
 
