@@ -406,6 +406,10 @@ private:
                     break;
                 }
             deriveFigures(profile, "measured by ringside calibrate");
+            // Kernels that have nothing to do here would count as infinitely fast: the bandwidth is that of real copies or sums.
+            double bandwidth = 0;
+            for (const KernelPoint& point : profile.kernels[kAnyMemoryKernel]) bandwidth = std::max(bandwidth, point.bytes / point.seconds);
+            if (bandwidth > 0) profile.deviceFigures["memory_bandwidth_gb_per_s"] = bandwidth / 1e9;
             const auto set = [&](Figure& figure, double value) { figure = {value, out_.noise, Provenance::Measured, "measured by ringside calibrate"}; };
             set(profile.launchUs, 0.2);
             set(profile.collectiveLaunchUs, 0.5);
