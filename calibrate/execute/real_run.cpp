@@ -157,6 +157,18 @@ std::size_t medianIndex(const std::vector<double>& values) {
 
 }  // namespace
 
+std::int64_t lastRank(const Timeline& timeline) {
+    std::size_t last = 0;
+    Time latest;
+    for (std::size_t r = 0; r < timeline.classes.size(); ++r)
+        for (const TaskTimes& task : timeline.classes[r])
+            if (task.end > latest) {
+                latest = task.end;
+                last = r;
+            }
+    return static_cast<std::int64_t>(last);
+}
+
 double RealRun::medianStep() const { return stepSeconds.empty() ? 0 : stepSeconds[medianIndex(stepSeconds)]; }
 
 Timeline RealRun::timeline() const {

@@ -46,6 +46,9 @@ struct RealRun {
     Trace trace() const;
 };
 
+/// The rank whose last task ends last: it decides how long a measured step took.
+std::int64_t lastRank(const Timeline& timeline);
+
 /// Nothing in a process that is not rank 0. Fails as Executor and runRanks do.
 Result<std::optional<RealRun>> runForReal(const Scenario& scenario, const RealRunOptions& options);
 

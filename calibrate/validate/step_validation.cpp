@@ -21,19 +21,6 @@ namespace {
 constexpr double kRoundSeconds = 1;
 constexpr int kLeastSteps = 5, kMostSteps = 40;
 
-/// The rank that ends last in a measured step decides how long it took.
-std::int64_t lastRank(const Timeline& timeline) {
-    std::size_t last = 0;
-    Time latest;
-    for (std::size_t r = 0; r < timeline.classes.size(); ++r)
-        for (const TaskTimes& task : timeline.classes[r])
-            if (task.end > latest) {
-                latest = task.end;
-                last = r;
-            }
-    return static_cast<std::int64_t>(last);
-}
-
 /// One case on its way to a row.
 class CaseRun {
 public:

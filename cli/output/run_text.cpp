@@ -19,15 +19,7 @@ Bytes peakOf(const RealRun& run) {
 Breakdown breakdownOf(const RealRun& run) {
     const Trace trace = run.trace();
     const Timeline timeline = run.timeline();
-    std::size_t last = 0;
-    Time latest;
-    for (std::size_t r = 0; r < timeline.classes.size(); ++r)
-        for (const TaskTimes& task : timeline.classes[r])
-            if (task.end > latest) {
-                latest = task.end;
-                last = r;
-            }
-    return breakdownOf(trace, static_cast<std::int64_t>(last), timeline.stepTime);
+    return breakdownOf(trace, lastRank(timeline), timeline.stepTime);
 }
 
 Json toJson(const Breakdown& breakdown) {
