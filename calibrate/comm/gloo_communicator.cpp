@@ -15,6 +15,7 @@
 #include "calibrate/comm/element_sum.h"
 #include "calibrate/comm/gloo_group.h"
 #include "calibrate/comm/interruptible_context.h"
+#include "calibrate/comm/prompt_thread.h"
 #include "calibrate/comm/ring_reduce_scatter.h"
 #include "model/base/check.h"
 
@@ -27,6 +28,10 @@ constexpr std::uint8_t kReduceScatterPrefix = 0x41, kPointToPointPrefix = 0x42;
 class GlooCommunicator : public Communicator {
 public:
     GlooCommunicator(GlooGroup group, std::shared_ptr<InterruptibleContext> context) : group_(std::move(group)), context_(std::move(context)) {}
+    ~GlooCommunicator() override {
+        const PromptScope closing;
+        context_.reset();
+    }
 
     int rank() const override { return group_.rank; }
     int size() const override { return group_.size; }
@@ -143,6 +148,7 @@ public:
     void abort() override {
         aborted_ = true;
         if (!context_) return;
+        const PromptScope closing;
         try {
             context_->interrupt();
         } catch (const std::exception&) {
@@ -181,6 +187,7 @@ private:
         std::string reason;
         if (!aborted_) {
             if (size() == 1 || bytes == 0) return {};
+            const PromptScope prompt;
             try {
                 work(bytes);
                 return {};

@@ -19,6 +19,7 @@
 
 #include "calibrate/comm/gloo_communicator.h"
 #include "calibrate/comm/gloo_group.h"
+#include "calibrate/comm/prompt_thread.h"
 #include "calibrate/comm/interruptible_context.h"
 #include "calibrate/ranks/folder_store.h"
 #include "calibrate/ranks/tcp_socket.h"
@@ -145,6 +146,7 @@ public:
         }
         TRY_VOID(checkAddressIsHere(address));
         try {
+            const PromptScope ofItsThread;
             device_ = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(address.c_str()));
         } catch (const std::exception& exception) {
             return failure(ErrorCode::RuntimeFailure, "rendezvous",
@@ -178,6 +180,7 @@ public:
             // Gloo gives a first connection five times the time-out.
             context->setTimeout(std::max(options_.timeout / 5, std::chrono::milliseconds(1)));
             StoreForGloo store(*store_, options_.timeout);
+            const PromptScope connecting;
             gloo::rendezvous::PrefixStore prefixed("gloo/" + name, store);
             context->connect(prefixed, device_);
             context->setTimeout(options_.timeout);

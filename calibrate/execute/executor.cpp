@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "calibrate/comm/exchange.h"
+#include "calibrate/comm/prompt_thread.h"
 #include "calibrate/execute/contents.h"
 #include "model/base/check.h"
 
@@ -60,6 +61,7 @@ Result<void> Executor::createStreams() {
     streams_.resize(program_.streams.size());
     for (std::size_t s = 1; s < program_.streams.size(); ++s) {
         TRY(streams_[s], device_.createStream(program_.streams[s].name));
+        if (program_.streams[s].kind == StreamKind::Communication) device_.issue(streams_[s], [](const StreamContext&) { return stayPrompt(), Result<void>(); });
     }
     paceEnds_.assign(streams_.size(), 0);
     return {};
@@ -341,6 +343,8 @@ Result<ExecutedStep> Executor::runStep(std::int64_t step) {
         device_.issue(streams_[kComputeStream], [&comm = *comm](const StreamContext& stream) { return comm.barrier(stream); });
         TRY_VOID(device_.synchronize());
     }
+    // A GPU's host has a core of its own; here it must not wait for a kernel's time slice to issue what comes next.
+    const PromptScope issuing;
     const std::int64_t origin = nowNs();
     std::fill(paceEnds_.begin(), paceEnds_.end(), origin);
     if (client_) TRY_VOID(client_->beginStep(step));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "calibrate/comm/prompt_thread.h"
 #include "calibrate/execute/optimizer_kernels.h"
 #include "model/base/check.h"
 #include "model/cost/optimizer_work.h"
@@ -118,6 +119,7 @@ void ParameterServer::addThread(Serve serve) {
     const std::size_t thread = done_.size();
     done_.push_back(0);
     threads_.emplace_back([this, thread, serve] {
+        stayPrompt();
         for (std::int64_t step = 0;; ++step) {
             {
                 std::unique_lock own(mutex_);

@@ -74,6 +74,21 @@ Result<void> addKernelTimings(Profile& profile, std::span<const KernelTimings> t
     return {};
 }
 
+namespace {
+
+/// Of a curve's sizes that were timed beside kernels: the median. 0: none was.
+Result<double> slowdownBesideKernels(const std::vector<const CollectiveTimings*>& sizes) {
+    std::vector<double> factors;
+    for (const CollectiveTimings* size : sizes) {
+        if (size->besideSeconds.empty()) continue;
+        TRY(const Estimate factor, fitSlowdown(size->seconds, size->besideSeconds));
+        factors.push_back(factor.value);
+    }
+    return factors.empty() ? 0 : median(factors);
+}
+
+}  // namespace
+
 Result<void> addCollectiveTimings(Profile& profile, std::span<const CollectiveTimings> timings) {
     using Key = std::tuple<CollectiveBackend, CollectiveOp, std::int64_t, std::string>;
     std::map<Key, std::vector<const CollectiveTimings*>> byCurve;
@@ -96,14 +111,13 @@ Result<void> addCollectiveTimings(Profile& profile, std::span<const CollectiveTi
         TRY(const CpuTimeFit cpuTime, of(fitCpuTime(cpu), what));
         curve.cpuSecondsPerCall = cpuTime.secondsPerCall;
         curve.cpuSecondsPerByte = cpuTime.secondsPerByte;
+        TRY(curve.slowdownByCompute, of(slowdownBesideKernels(list), what));
         const auto same = std::find_if(profile.collectives.begin(), profile.collectives.end(), [&](const CollectiveCurve& c) {
             return Key{c.backend, c.op, c.ranks, c.link} == key;
         });
         if (same == profile.collectives.end()) {
             profile.collectives.push_back(std::move(curve));
         } else {
-            curve.computeSlowdown = same->computeSlowdown;  // another bench measures these
-            curve.slowdownByCompute = same->slowdownByCompute;
             *same = std::move(curve);
         }
     }

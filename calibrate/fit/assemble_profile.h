@@ -17,14 +17,15 @@ struct KernelTimings {
     std::vector<double> seconds;
 };
 
-/// Repetitions of one collective, each the time of the slowest rank; `cpuSeconds` (may be empty) the processor time of a rank.
+/// Repetitions of one collective, each the time of the slowest rank. May be empty: `cpuSeconds`, what it takes from the kernels of a
+/// rank; `besideSeconds`, how long it takes while kernels run.
 struct CollectiveTimings {
     CollectiveBackend backend = CollectiveBackend::Gloo;
     CollectiveOp op = CollectiveOp::AllReduce;
     std::int64_t ranks = 2;
     std::string link;
     Bytes bytes = 0;
-    std::vector<double> seconds, cpuSeconds;
+    std::vector<double> seconds, cpuSeconds, besideSeconds;
 };
 
 /// Adds to Profile::kernels and gemmTable; what the profile had of these kernels is replaced. Memory kernels become curves that never

@@ -41,7 +41,7 @@ Result<ImportReport> importNcclTests(Profile& profile, const NcclTestsTable& tab
             continue;
         }
         if (row.bytes < 1) continue;
-        timings.push_back({CollectiveBackend::Nccl, op, table.ranks, options.link, row.bytes, {timing.timeUs * 1e-6}, {}});
+        timings.push_back({CollectiveBackend::Nccl, op, table.ranks, options.link, row.bytes, {timing.timeUs * 1e-6}, {}, {}});
     }
     if (wrong > 0) report.notes.push_back(fmt::format("{} × row with wrong values", wrong));
     if (timings.empty()) return badInput("nccl-tests", "no row with bytes, a time and correct values");
@@ -87,7 +87,7 @@ Result<ImportReport> importTorchProfile(Profile& profile, const ProfiledKernels&
     if (alone > 0) report.notes.push_back(fmt::format("{} × collective of an unknown number of ranks, or of one", alone));
     std::vector<CollectiveTimings> points;
     for (auto& [key, seconds] : collectives)
-        points.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), options.link, std::get<3>(key), withoutWaiting(std::move(seconds)), {}});
+        points.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), options.link, std::get<3>(key), withoutWaiting(std::move(seconds)), {}, {}});
     if (timings.empty() && points.empty()) return badInput("torch profile", "holds neither products with shapes nor collectives with sizes; profile with record_shapes=True");
     TRY_VOID(addKernelTimings(profile, timings));
     TRY_VOID(addCollectiveTimings(profile, points));

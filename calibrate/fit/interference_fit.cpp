@@ -26,12 +26,10 @@ Estimate quotient(const Estimate& beside, const Estimate& alone) {
 
 }  // namespace
 
-Result<InterferenceFit> fitInterference(const OverlapTimings& timings) {
-    TRY(const Estimate kernelAlone, checkedEstimate(timings.kernelAlone, "kernel alone"));
-    TRY(const Estimate kernelBeside, checkedEstimate(timings.kernelBeside, "kernel beside the collective"));
-    TRY(const Estimate collectiveAlone, checkedEstimate(timings.collectiveAlone, "collective alone"));
-    TRY(const Estimate collectiveBeside, checkedEstimate(timings.collectiveBeside, "collective beside kernels"));
-    return InterferenceFit{quotient(kernelBeside, kernelAlone), quotient(collectiveBeside, collectiveAlone)};
+Result<Estimate> fitSlowdown(std::span<const double> alone, std::span<const double> beside) {
+    TRY(const Estimate without, checkedEstimate(alone, "work alone"));
+    TRY(const Estimate with, checkedEstimate(beside, "work beside other work"));
+    return quotient(with, without);
 }
 
 Result<CpuTimeFit> fitCpuTime(std::span<const SizedTime> samples) {

@@ -1,4 +1,4 @@
-// Interference fit: how much kernels and a collective slow each other down, and the processor time that a collective takes.
+// Interference fit: how much kernels slow a collective down, and the processor time that it takes from them.
 //
 // Meaning of the figures: docs/models/cpu-interference.md.
 #pragma once
@@ -11,20 +11,9 @@
 
 namespace ringside {
 
-/// Timings of the same work alone and beside the other, in seconds.
-struct OverlapTimings {
-    std::span<const double> kernelAlone, kernelBeside;
-    std::span<const double> collectiveAlone, collectiveBeside;
-};
-
-/// Factors, at least 1.
-struct InterferenceFit {
-    Estimate computeSlowdown;    ///< of a kernel while the collective runs
-    Estimate slowdownByCompute;  ///< of the collective while kernels run
-};
-
-/// The interval is that of the quotient of medians. Fails (bad input) on an empty list and on times that are not finite or not above 0.
-Result<InterferenceFit> fitInterference(const OverlapTimings& timings);
+/// How many times as long something takes beside other work, at least 1; the interval is that of the quotient of medians. Fails (bad
+/// input) on an empty list and on times that are not finite or not above 0.
+Result<Estimate> fitSlowdown(std::span<const double> alone, std::span<const double> beside);
 
 /// Processor time of one rank's core per collective: fixed part and per byte.
 struct CpuTimeFit {

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "calibrate/fit/assemble_profile.h"
-#include "calibrate/fit/interference_fit.h"
 #include "calibrate/fit/robust.h"
 #include "calibrate/measure/collective_bench.h"
 #include "calibrate/measure/compute_bench.h"
@@ -17,6 +16,7 @@
 #include "calibrate/measure/product_bench.h"
 #include "kernels/device.h"
 #include "model/cost/kernel_table.h"
+#include "model/cost/measured_collectives.h"
 #include "model/workload/kernels_of.h"
 #include "sim/scenario.h"
 
@@ -26,12 +26,6 @@ namespace {
 double memoryBytesHere() { return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE)); }
 
 constexpr double kSlowRank = 1.15;  // over the median of the ranks: worth a word
-
-// What is timed when a collective runs beside compute, as the sample file names it.
-constexpr const char* kKernelAlone = "kernel_alone";
-constexpr const char* kKernelBeside = "kernel_beside";
-constexpr const char* kCollectiveAlone = "collective_alone";
-constexpr const char* kCollectiveBeside = "collective_beside";
 
 struct Plan {
     std::vector<CalibrationModel> models;
@@ -46,7 +40,7 @@ Plan planOf(const CalibrationOptions& options) {
     using enum CollectiveOp;
     plan.collectives.ops = {AllReduce, AllGather, ReduceScatter, Broadcast, Reduce, AllToAll, SendRecv};
     plan.collectives.link = options.link;
-    plan.collectives.overlap = true;
+    plan.collectives.beside = true;
     const auto sizes = [&](std::initializer_list<Bytes> kib) {
         for (const Bytes k : kib) plan.collectives.sizes.push_back(k * kKiB);
     };
@@ -60,7 +54,6 @@ Plan planOf(const CalibrationOptions& options) {
         case CalibrationEffort::Trial:
             sizes({4, 512, 4096});
             plan.collectives.seconds = 0.02;
-            plan.collectives.overlapBytes = 512 * kKiB;
             plan.compute.seconds = 0.1;
             plan.products.shapes.resize(3);
             plan.products.seconds = 0.02;
@@ -109,6 +102,8 @@ public:
                 if (k < rank.kernels.size() && rank.kernels[k].work == first.kernels[k].work) seconds.insert(seconds.end(), rank.kernels[k].seconds.begin(), rank.kernels[k].seconds.end());
             add(fmt::format("kernel {} of {} #{}", first.kernels[k].name, model, k), {{"model", model}, {"work", toJson(first.kernels[k].work)}}, thinned(std::move(seconds)));
         }
+        for (const StepCollective& collective : first.collectives)
+            add(fmt::format("{} {} in steps of {}", nameOf(collective.op), collective.bytes, model), {{"model", model}, {"collective", nameOf(collective.op)}, {"bytes", collective.bytes}}, thinned(collective.seconds));
         std::vector<double> copies;
         for (const double rate : first.copyBytesPerSecond) copies.push_back(1 / rate);
         if (!copies.empty()) add("copy of " + model, {{"model", model}}, thinned(std::move(copies)));
@@ -209,6 +204,8 @@ private:
             timings.name = series.settings["work"]["name"].get<std::string>();
             timings.work = kernelWorkFrom(series.settings["work"]);
             timings.seconds = series.seconds;
+        } else if (series.settings.contains("collective")) {
+            inSteps_.push_back({series.settings["collective"].get<std::string>(), series.settings["bytes"].get<double>(), median(series.seconds)});
         } else if (series.key.starts_with("copy of ")) {
             for (const double inverse : series.seconds) copyRates_.push_back(1 / inverse);
         } else if (series.settings.contains("overhead_s") && series.settings["tasks"] != 0) {
@@ -271,7 +268,7 @@ private:
         TRY(const Scenario scenario, resolveScenario(model.document, model.name, catalogs));
         ComputeBenchOptions few = plan_.compute;
         few.minSteps = 4;
-        TRY(const std::vector<StepTimings> timings, benchStrategy(scenario, options_.ranks, few, true));
+        TRY(const std::vector<StepTimings> timings, benchStrategy(scenario, options_.ranks, few));
         const KernelTable table(options_.base->kernels);
         double measured = 0, told = 0;
         for (const StepTimings& rank : timings)
@@ -298,17 +295,20 @@ private:
 
     Result<void> measureCollective(CollectiveOp op) {
         const auto keyOf = [&](Bytes bytes) { return fmt::format("collective {} {} over {}", nameOf(op), bytes, options_.link); };
-        const auto overlapKeyOf = [&](const char* what) { return fmt::format("overlap {} {} over {}", nameOf(op), what, options_.link); };
-        const bool overlaps = op != CollectiveOp::SendRecv && plan_.collectives.overlap;
+        const auto besideKeyOf = [&](Bytes bytes) { return keyOf(bytes) + " beside kernels"; };
         Json settings = settings_;
         settings["link"] = options_.link;
         bool all = true;
         for (const Bytes bytes : plan_.collectives.sizes) all = all && known(keyOf(bytes), settings);
-        // The last of an overlap's series; the one of kernels beside it may be missing: no kernel fitted in.
-        all = all && (!overlaps || known(overlapKeyOf(kCollectiveBeside), settings));
         TRY(all, agreed(all));
         if (all) {
-            if (isFirst()) takeCollective(op, settings, keyOf, overlapKeyOf);
+            if (!isFirst()) return {};
+            for (const Bytes bytes : plan_.collectives.sizes) {
+                const StoredSeries* series = known(keyOf(bytes), settings);
+                const StoredSeries* beside = known(besideKeyOf(bytes), settings);  // not there for those that take long
+                collectives_.push_back({CollectiveBackend::Gloo, op, ranks_, options_.link, bytes, series->seconds, series->cpuSeconds, beside ? beside->seconds : std::vector<double>()});
+                out_.reused += beside ? 2 : 1;
+            }
             return {};
         }
         CollectiveBenchOptions bench = plan_.collectives;
@@ -326,41 +326,13 @@ private:
             return file_.append(std::move(series));
         };
         for (const CollectiveTimings& timings : result.timings) {
+            if (!timings.besideSeconds.empty()) TRY_VOID(keep(besideKeyOf(timings.bytes), timings.besideSeconds, {}));
             TRY_VOID(keep(keyOf(timings.bytes), timings.seconds, timings.cpuSeconds));
             collectives_.push_back(timings);
-        }
-        for (const OverlapSeries& overlap : result.overlaps) {
-            TRY_VOID(keep(overlapKeyOf(kKernelAlone), overlap.kernelAlone, {}));
-            if (!overlap.kernelBeside.empty()) TRY_VOID(keep(overlapKeyOf(kKernelBeside), overlap.kernelBeside, {}));
-            TRY_VOID(keep(overlapKeyOf(kCollectiveAlone), overlap.collectiveAlone, {}));
-            TRY_VOID(keep(overlapKeyOf(kCollectiveBeside), overlap.collectiveBeside, {}));
-            overlaps_.push_back(overlap);
         }
         rankSeconds_.resize(result.rankSeconds.size());
         for (std::size_t r = 0; r < result.rankSeconds.size(); ++r) rankSeconds_[r] += result.rankSeconds[r];
         return {};
-    }
-
-    template <class KeyOf, class OverlapKeyOf>
-    void takeCollective(CollectiveOp op, const Json& settings, const KeyOf& keyOf, const OverlapKeyOf& overlapKeyOf) {
-        for (const Bytes bytes : plan_.collectives.sizes) {
-            const StoredSeries* series = known(keyOf(bytes), settings);
-            collectives_.push_back({CollectiveBackend::Gloo, op, ranks_, options_.link, bytes, series->seconds, series->cpuSeconds});
-            ++out_.reused;
-        }
-        OverlapSeries overlap;
-        overlap.op = op;
-        const auto take = [&](const char* what, std::vector<double>& to) {
-            const StoredSeries* series = known(overlapKeyOf(what), settings);
-            if (!series) return;
-            to = series->seconds;
-            ++out_.reused;
-        };
-        take(kKernelAlone, overlap.kernelAlone);
-        take(kKernelBeside, overlap.kernelBeside);
-        take(kCollectiveAlone, overlap.collectiveAlone);
-        take(kCollectiveBeside, overlap.collectiveBeside);
-        if (!overlap.collectiveBeside.empty()) overlaps_.push_back(std::move(overlap));
     }
 
     void findSlowLinks() {
@@ -436,26 +408,16 @@ private:
         if (!collectives_.empty()) {
             std::vector<CollectiveTimings> means = collectives_;
             for (CollectiveTimings& timings : means) {
-                timings.seconds = blockMeans(timings.seconds);
-                if (!timings.cpuSeconds.empty()) timings.cpuSeconds = blockMeans(timings.cpuSeconds);
+                for (std::vector<double>* series : {&timings.seconds, &timings.cpuSeconds, &timings.besideSeconds})
+                    if (!series->empty()) *series = blockMeans(*series);
             }
             TRY_VOID(addCollectiveTimings(profile, means));
+            fitToSteps(profile);
             if (options_.link == "loopback") {
                 double best = 0;  // of one connection between two processes
                 for (const CollectiveTimings& timings : collectives_)
                     if (timings.op == CollectiveOp::SendRecv) best = std::max(best, static_cast<double>(timings.bytes) / median(timings.seconds));
                 if (best > 0) profile.deviceFigures["loopback_gb_per_s"] = best / 1e9;
-            }
-            for (const OverlapSeries& overlap : overlaps_) {
-                if (overlap.kernelBeside.empty()) continue;
-                const std::vector<double> kernelAlone = blockMeans(overlap.kernelAlone), kernelBeside = blockMeans(overlap.kernelBeside), collectiveAlone = blockMeans(overlap.collectiveAlone),
-                                          collectiveBeside = blockMeans(overlap.collectiveBeside);
-                TRY(const InterferenceFit fit, fitInterference({kernelAlone, kernelBeside, collectiveAlone, collectiveBeside}));
-                for (CollectiveCurve& curve : profile.collectives)
-                    if (curve.op == overlap.op && curve.ranks == ranks_ && curve.link == options_.link) {
-                        curve.computeSlowdown = fit.computeSlowdown.value;
-                        curve.slowdownByCompute = fit.slowdownByCompute.value;
-                    }
             }
         }
         profile.environment = environment_;
@@ -470,6 +432,28 @@ private:
             out_.notes.push_back(fmt::format("rank {} is slower than the others: {}", rank, all));
         }
         return {};
+    }
+
+    struct InStep {
+        std::string op;
+        double bytes = 0, seconds = 0;
+    };
+
+    /// A collective takes longer in a step than in a bench: what it sends has just been written by a kernel, and it may have to be
+    /// gathered first. Each curve is scaled by the median of the quotients, for short messages and long ones apart.
+    void fitToSteps(Profile& profile) const {
+        constexpr double kShort = 128.0 * kKiB;
+        for (CollectiveCurve& curve : profile.collectives) {
+            if (curve.ranks != ranks_ || curve.link != options_.link) continue;
+            std::vector<double> quotients[2];
+            for (const InStep& one : inSteps_)
+                if (one.op == nameOf(curve.op)) quotients[one.bytes < kShort ? 0 : 1].push_back(one.seconds / measuredTime(curve, static_cast<Bytes>(one.bytes)).seconds);
+            for (CollectivePoint& point : curve.points) {
+                const std::vector<double>& own = quotients[static_cast<double>(point.bytes) < kShort ? 0 : 1];
+                if (own.size() >= 2) point.seconds *= median(own);
+            }
+            for (std::size_t i = 1; i < curve.points.size(); ++i) curve.points[i].seconds = std::max(curve.points[i].seconds, curve.points[i - 1].seconds);
+        }
     }
 
     /// Repetitions agree better than a table read between its points: kernels of shapes that were not measured are off by about this
@@ -508,7 +492,7 @@ private:
     std::vector<double> copyRates_;
     std::vector<std::pair<double, double>> overheads_;  // tasks, seconds
     std::vector<CollectiveTimings> collectives_;
-    std::vector<OverlapSeries> overlaps_;
+    std::vector<InStep> inSteps_;
     std::vector<double> rankSeconds_;  // of all collectives measured
     std::map<std::size_t, std::vector<std::string>> slow_;
     int dropped_ = 0;

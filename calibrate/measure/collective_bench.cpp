@@ -7,17 +7,12 @@
 #include <fmt/format.h>
 
 #include "calibrate/comm/exchange.h"
+#include "calibrate/comm/prompt_thread.h"
 #include "calibrate/fit/robust.h"
 #include "kernels/device.h"
 
 namespace ringside {
 namespace {
-
-double processorSeconds() {
-    timespec now{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
 
 double secondsNow() {
     timespec now{};
@@ -38,19 +33,13 @@ public:
     }
 
     Result<Json> run() {
-        Json series = Json::array(), overlaps = Json::array();
+        Json series = Json::array();
         for (const CollectiveOp op : options_.ops)
             for (const Bytes bytes : options_.sizes) {
                 TRY(const Json one, measure(op, bytes));
                 series.push_back(one);
             }
-        if (options_.overlap)
-            for (const CollectiveOp op : options_.ops) {
-                if (op == CollectiveOp::SendRecv) continue;
-                TRY(const Json one, overlap(op));
-                overlaps.push_back(one);
-            }
-        return Json{{"series", std::move(series)}, {"overlaps", std::move(overlaps)}};
+        return series;
     }
 
 private:
@@ -72,7 +61,7 @@ private:
     }
 
     struct Timed {
-        double begin = 0, seconds = 0, cpu = 0;
+        double begin = 0, seconds = 0;
     };
     /// As in a step: ranks have computed since they last talked, so the network's threads sleep, and the data is not in the caches.
     /// A broadcast at its root ends early; what counts is from when the last rank came to when the last one was done.
@@ -83,11 +72,9 @@ private:
         device_.issue(stream_, [&](const StreamContext& context) -> Result<void> {
             TRY_VOID(comm_.barrier(context));
             TRY_VOID(products(context, 3));
-            const double cpu = processorSeconds();
             out.begin = secondsNow();
             TRY_VOID(once(context, op, bytes));
             out.seconds = secondsNow() - out.begin;
-            out.cpu = processorSeconds() - cpu;
             return {};
         });
         TRY_VOID(device_.synchronize());
@@ -114,14 +101,17 @@ private:
         }
         const auto wanted = static_cast<std::int64_t>(std::clamp(options_.seconds / std::max(spent, 1e-5), static_cast<double>(options_.minRepeats), static_cast<double>(options_.maxRepeats)));
         TRY(const std::int64_t repeats, agree(wanted));
-        Json begins = Json::array(), seconds = Json::array(), cpu = Json::array();
+        Json begins = Json::array(), seconds = Json::array();
+        std::vector<double> alone;
         for (std::int64_t i = 0; i < repeats; ++i) {
             TRY(const Timed one, timed(op, bytes));
             begins.push_back(one.begin);
             seconds.push_back(one.seconds);
-            cpu.push_back(one.cpu);
+            alone.push_back(one.seconds);
         }
-        return Json{{"op", nameOf(op)}, {"bytes", bytes}, {"begins", std::move(begins)}, {"seconds", std::move(seconds)}, {"cpu", std::move(cpu)}};
+        Json out{{"op", nameOf(op)}, {"bytes", bytes}, {"begins", std::move(begins)}, {"seconds", std::move(seconds)}};
+        if (options_.beside) TRY_VOID(besideKernels(op, bytes, median(alone), out));
+        return out;
     }
 
     /// A stretch of matrix products.
@@ -138,32 +128,48 @@ private:
         return {};
     }
 
-    Result<Json> overlap(CollectiveOp op) {
-        const Bytes bytes = options_.overlapBytes;
-        constexpr int kRepeats = 9, kChunk = 2;
-        Json alone = Json::array(), beside = Json::array(), collectiveAlone = Json::array(), collectiveBeside = Json::array();
-        for (int repeat = 0; repeat < kRepeats; ++repeat) {
-            begin(fmt::format("{} of {} bytes beside compute", nameOf(op), bytes));
-            TRY(const Timed quiet, timed(op, bytes));
-            collectiveAlone.push_back(quiet.seconds);
-            // Enough products to outlast the collective even if it is slowed down a few times.
-            WorkTimes one;
-            device_.issue(compute_, [&](const StreamContext& context) { return products(context, kChunk); }, &one);
+    /// From now until `count` stretches of products are done; with a collective issued before them, or without.
+    Result<double> stretch(std::int64_t count, const StreamWork* collective, WorkTimes* times) {
+        const double begin = secondsNow();
+        WorkTimes last;
+        if (collective) device_.issue(stream_, *collective, times);
+        for (std::int64_t i = 0; i < count; ++i) device_.issue(compute_, [&](const StreamContext& context) { return products(context, 1); }, &last);
+        TRY_VOID(device_.synchronize());
+        return static_cast<double>(last.endNs) * 1e-9 - begin;
+    }
+
+    /// The same kernels with and without the collective: what they take longer is what it takes from them. And how long it takes itself,
+    /// among them. Kernels outlast it, or nearly.
+    Result<void> besideKernels(CollectiveOp op, Bytes bytes, double aloneSeconds, Json& out) {
+        constexpr double kLongest = 0.2;  // a slow link's long ones say nothing new
+        TRY(const std::int64_t microseconds, agree(static_cast<std::int64_t>(aloneSeconds * 1e6)));
+        const double expected = static_cast<double>(microseconds) * 1e-6;
+        if (expected > kLongest) return {};
+        begin(fmt::format("{} of {} bytes beside kernels", nameOf(op), bytes));
+        constexpr std::int64_t kTrial = 8;
+        TRY(const double trial, stretch(kTrial, nullptr, nullptr));
+        TRY(const std::int64_t count, agree(std::max<std::int64_t>(4, static_cast<std::int64_t>((2 * expected + 1e-3) / (trial / kTrial)))));
+        TRY(const std::int64_t repeats, agree(std::clamp<std::int64_t>(static_cast<std::int64_t>(options_.seconds / (3 * expected + 1e-3)), 5, 15)));
+        const StreamWork collective = [&](const StreamContext& context) { return once(context, op, bytes); };
+        const StreamWork meet = [&](const StreamContext& context) { return comm_.barrier(context); };
+        Json begins = Json::array(), seconds = Json::array();
+        std::vector<double> without, with;
+        for (std::int64_t i = 0; i < repeats; ++i) {
+            TRY(without.emplace_back(), stretch(count, nullptr, nullptr));
+            device_.issue(stream_, meet);
             TRY_VOID(device_.synchronize());
-            alone.push_back(static_cast<double>(one.endNs - one.beginNs) * 1e-9);
-            TRY(const std::int64_t chunks, agree(std::clamp<std::int64_t>(static_cast<std::int64_t>(3 * quiet.seconds / std::max(1e-6, alone.back().get<double>())) + 2, 4, 400)));
-            std::vector<WorkTimes> times(static_cast<std::size_t>(chunks));
-            WorkTimes collective;
-            device_.issue(stream_, [&](const StreamContext& context) { return comm_.barrier(context); });
-            TRY_VOID(device_.synchronize());
-            device_.issue(stream_, [&](const StreamContext& context) { return once(context, op, bytes); }, &collective);
-            for (WorkTimes& chunk : times) device_.issue(compute_, [&](const StreamContext& context) { return products(context, kChunk); }, &chunk);
-            TRY_VOID(device_.synchronize());
-            collectiveBeside.push_back(static_cast<double>(collective.endNs - collective.beginNs) * 1e-9);
-            for (const WorkTimes& chunk : times)  // those that ran wholly beside it
-                if (chunk.beginNs >= collective.beginNs && chunk.endNs <= collective.endNs) beside.push_back(static_cast<double>(chunk.endNs - chunk.beginNs) * 1e-9);
+            WorkTimes times;
+            TRY(with.emplace_back(), stretch(count, &collective, &times));
+            begins.push_back(static_cast<double>(times.beginNs) * 1e-9);
+            seconds.push_back(static_cast<double>(times.endNs - times.beginNs) * 1e-9);
         }
-        return Json{{"op", nameOf(op)}, {"kernel_alone", alone}, {"kernel_beside", beside}, {"collective_alone", collectiveAlone}, {"collective_beside", collectiveBeside}};
+        Json taken = Json::array();
+        const double usual = median(without);
+        for (const double one : with) taken.push_back(std::max(0.0, one - usual));
+        out["taken"] = std::move(taken);
+        out["beside_begins"] = std::move(begins);
+        out["beside_seconds"] = std::move(seconds);
+        return {};
     }
 
     ComputeDevice& device_;
@@ -181,6 +187,29 @@ CollectiveOp opFrom(const Json& name) {
     return CollectiveOp::AllReduce;
 }
 
+std::vector<double> mostOfAnyRank(const std::vector<const Json*>& ranks, const char* key) {
+    std::vector<double> most = (*ranks.front())[key].get<std::vector<double>>();
+    for (const Json* rank : ranks)
+        for (std::size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], (*rank)[key][i].get<double>());
+    return most;
+}
+
+/// From when the last rank came to when the last one was done; where clocks cannot be compared, the longest that a rank took.
+std::vector<double> ofTheSlowest(const std::vector<const Json*>& ranks, const char* begins, const char* seconds, bool oneClock) {
+    std::vector<double> out = mostOfAnyRank(ranks, seconds);
+    if (!oneClock) return out;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        double begin = 0, end = 0;
+        for (const Json* rank : ranks) {
+            const double came = (*rank)[begins][i].get<double>();
+            begin = std::max(begin, came);
+            end = std::max(end, came + (*rank)[seconds][i].get<double>());
+        }
+        out[i] = std::max(1e-9, end - begin);
+    }
+    return out;
+}
+
 }  // namespace
 
 Result<CollectiveBenchResult> benchCollectives(const RunRanksOptions& ranks, const CollectiveBenchOptions& options) {
@@ -194,6 +223,7 @@ Result<CollectiveBenchResult> benchCollectives(const RunRanksOptions& ranks, con
         TRY(const std::unique_ptr<Communicator> comm, context.world->createGroup("bench", all));
         TRY(const StreamIndex stream, device->createStream("communication"));
         TRY(const StreamIndex compute, device->createStream("compute"));
+        device->issue(stream, [](const StreamContext&) { return stayPrompt(), Result<void>(); });
         RankBench bench(*device, *comm, options, stream, compute, context);
         TRY(const Json json, bench.run());
         return json.dump();
@@ -204,47 +234,20 @@ Result<CollectiveBenchResult> benchCollectives(const RunRanksOptions& ranks, con
     std::vector<Json> parts;
     for (const std::string& text : *results) parts.push_back(Json::parse(text));
     out.rankSeconds.assign(parts.size(), 0);
-    const Json& first = parts.front();
-    for (std::size_t s = 0; s < first["series"].size(); ++s) {
+    const bool oneClock = ranks.localRanks > 0;
+    for (std::size_t s = 0; s < parts.front().size(); ++s) {
+        std::vector<const Json*> series;
+        for (const Json& part : parts) series.push_back(&part[s]);
         CollectiveTimings& timings = out.timings.emplace_back();
-        timings.op = opFrom(first["series"][s]["op"]);
+        timings.op = opFrom((*series.front())["op"]);
         timings.ranks = static_cast<std::int64_t>(parts.size());
         timings.link = options.link;
-        timings.bytes = first["series"][s]["bytes"].get<Bytes>();
-        timings.seconds = first["series"][s]["seconds"].get<std::vector<double>>();
-        timings.cpuSeconds = first["series"][s]["cpu"].get<std::vector<double>>();
-        for (std::size_t r = 0; r < parts.size(); ++r) {
-            const std::vector<double> seconds = parts[r]["series"][s]["seconds"].get<std::vector<double>>();
-            const std::vector<double> cpu = parts[r]["series"][s]["cpu"].get<std::vector<double>>();
-            for (std::size_t i = 0; i < timings.seconds.size() && i < seconds.size(); ++i) {
-                timings.seconds[i] = std::max(timings.seconds[i], seconds[i]);
-                timings.cpuSeconds[i] = std::max(timings.cpuSeconds[i], cpu[i]);
-            }
-            out.rankSeconds[r] += median(seconds);
-        }
-        if (ranks.localRanks == 0) continue;  // clocks of other machines cannot be compared
-        for (std::size_t i = 0; i < timings.seconds.size(); ++i) {
-            double begin = 0, end = 0;
-            for (const Json& part : parts) {
-                const Json& series = part["series"][s];
-                begin = std::max(begin, series["begins"][i].get<double>());
-                end = std::max(end, series["begins"][i].get<double>() + series["seconds"][i].get<double>());
-            }
-            timings.seconds[i] = std::max(1e-9, end - begin);
-        }
-    }
-    for (std::size_t s = 0; s < first["overlaps"].size(); ++s) {
-        OverlapSeries& overlap = out.overlaps.emplace_back();
-        overlap.op = opFrom(first["overlaps"][s]["op"]);
-        for (const Json& part : parts) {
-            const auto take = [&](const char* key, std::vector<double>& to) {
-                for (const Json& value : part["overlaps"][s][key]) to.push_back(value.get<double>());
-            };
-            take("kernel_alone", overlap.kernelAlone);
-            take("kernel_beside", overlap.kernelBeside);
-            take("collective_alone", overlap.collectiveAlone);
-            take("collective_beside", overlap.collectiveBeside);
-        }
+        timings.bytes = (*series.front())["bytes"].get<Bytes>();
+        timings.seconds = ofTheSlowest(series, "begins", "seconds", oneClock);
+        for (std::size_t r = 0; r < series.size(); ++r) out.rankSeconds[r] += median((*series[r])["seconds"].get<std::vector<double>>());
+        if (!series.front()->contains("taken")) continue;
+        timings.besideSeconds = ofTheSlowest(series, "beside_begins", "beside_seconds", oneClock);
+        timings.cpuSeconds = mostOfAnyRank(series, "taken");
     }
     return out;
 }

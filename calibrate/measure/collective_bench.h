@@ -17,18 +17,11 @@ struct CollectiveBenchOptions {
     int warmUp = 2, minRepeats = 5, maxRepeats = 200;
     double seconds = 0.15;         ///< per operation and size
     std::string link = "loopback";
-    bool overlap = false;          ///< measure compute beside each operation, at the largest size that takes below `overlapBytes`
-    Bytes overlapBytes = 4 << 20;
-};
-
-struct OverlapSeries {
-    CollectiveOp op = CollectiveOp::AllReduce;
-    std::vector<double> kernelAlone, kernelBeside, collectiveAlone, collectiveBeside;
+    bool beside = false;           ///< measure each beside kernels, too
 };
 
 struct CollectiveBenchResult {
     std::vector<CollectiveTimings> timings;  ///< each repetition: of the slowest rank
-    std::vector<OverlapSeries> overlaps;
     std::vector<double> rankSeconds;         ///< per rank: mean time over all operations relative to the fastest rank's, to find slow links
 };
 

@@ -11,21 +11,72 @@
 namespace ringside {
 namespace {
 
+constexpr double kDisturbed = 1.1;
+
 using WorkKey = std::tuple<std::string, int, int, double, double, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>;
 
 WorkKey keyOf(const KernelWork& work) {
     return {std::string(work.name), static_cast<int>(work.cls), static_cast<int>(work.math), work.flops, work.bytes, work.shape.batch, work.shape.m, work.shape.n, work.shape.k, work.causal};
 }
 
-// The faster half of the steps counts: what disturbs a step makes it slower. Within a step equal kernels (those of equal layers) are
+/// Whether a collective or a message was under way on the rank while the kernel ran.
+bool besideCollective(const RankProgram& program, const std::vector<TaskTimes>& times, TaskId kernel) {
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        const TaskKind kind = program.tasks[t].kind;
+        if (kind != TaskKind::Collective && kind != TaskKind::Push && kind != TaskKind::Pull) continue;
+        if (program.tasks[t].stream != program.tasks[kernel].stream && times[t].start < times[kernel].end && times[kernel].start < times[t].end) return true;
+    }
+    return false;
+}
+
+bool besideKernel(const RankProgram& program, const std::vector<TaskTimes>& times, TaskId collective) {
+    for (TaskId t = 0; t < program.tasks.size(); ++t)
+        if (program.tasks[t].kind == TaskKind::Kernel && times[t].start < times[collective].end && times[collective].start < times[t].end) return true;
+    return false;
+}
+
+/// Of those that all ranks take part in alike and that no kernel of any rank ran beside: from when the last rank came, which is the one
+/// that it took least.
+std::vector<StepCollective> collectivesOf(const RealRun& run) {
+    std::map<std::pair<CollectiveOp, Bytes>, StepCollective> found;
+    const RankProgram& first = run.schedule.programs[run.schedule.classes.front().program];
+    for (std::size_t s = 0; s < run.ranks.front().tasks.size(); ++s)
+        for (TaskId t = 0; t < first.tasks.size(); ++t) {
+            if (first.tasks[t].kind != TaskKind::Collective) continue;
+            const CollectiveWork& work = run.schedule.collectives[first.tasks[t].work];
+            using enum CollectiveOp;
+            if (work.op != AllReduce && work.op != AllGather && work.op != ReduceScatter && work.op != AllToAll) continue;
+            double least = 0;
+            bool alone = true;
+            for (std::size_t r = 0; r < run.ranks.size() && alone; ++r) {
+                const RankProgram& program = run.schedule.programs[run.schedule.classes[r].program];
+                if (s >= run.ranks[r].tasks.size() || t >= program.tasks.size() || !(program.tasks[t].kind == TaskKind::Collective)) alone = false;
+                else if (besideKernel(program, run.ranks[r].tasks[s], t)) alone = false;
+                else {
+                    const double seconds = (run.ranks[r].tasks[s][t].end - run.ranks[r].tasks[s][t].start).seconds();
+                    least = r == 0 ? seconds : std::min(least, seconds);
+                }
+            }
+            if (!alone || !(least > 0)) continue;
+            StepCollective& entry = found[{work.op, work.bytes()}];
+            entry.op = work.op;
+            entry.bytes = work.bytes();
+            entry.seconds.push_back(least);
+        }
+    std::vector<StepCollective> out;
+    for (auto& [key, entry] : found) out.push_back(std::move(entry));
+    return out;
+}
+
+// Steps well above the median were disturbed and do not count. Within a step equal kernels (those of equal layers) are
 // taken together, so that a step's kernels add up to what they took in it: the sum of many medians would be too small.
-StepTimings timingsOf(const Schedule& schedule, const RankProgram& program, const RealRank& rank, bool strategyOnly) {
+StepTimings timingsOf(const Schedule& schedule, const RankProgram& program, const RealRank& rank) {
     const double middle = median(rank.stepSeconds);
     StepTimings out;
     std::map<WorkKey, KernelTimings> byWork;
     double inTasks = 0, inSteps = 0;
     for (std::size_t s = 0; s < rank.tasks.size(); ++s) {
-        if (rank.stepSeconds[s] > middle) continue;
+        if (rank.stepSeconds[s] > kDisturbed * middle) continue;
         out.stepSeconds.push_back(rank.stepSeconds[s]);
         inSteps += rank.stepSeconds[s];
         struct Sum {
@@ -39,7 +90,8 @@ StepTimings timingsOf(const Schedule& schedule, const RankProgram& program, cons
             const double seconds = std::max(1e-9, (rank.tasks[s][t].end - rank.tasks[s][t].start).seconds());
             inTasks += seconds;
             if (task.kind == TaskKind::Copy) out.copyBytesPerSecond.push_back(static_cast<double>(schedule.copies[task.work].bytes) / seconds);
-            if (task.kind != TaskKind::Kernel || (strategyOnly && (task.role == TaskRole::Op || task.role == TaskRole::OptimizerKernel))) continue;
+            if (task.kind != TaskKind::Kernel) continue;
+            if (besideCollective(program, rank.tasks[s], t)) continue;  // what it takes from the kernel is counted there
             const KernelWork& work = schedule.kernels[task.work];
             const WorkKey key = keyOf(work);
             KernelTimings& timings = byWork[key];
@@ -52,7 +104,7 @@ StepTimings timingsOf(const Schedule& schedule, const RankProgram& program, cons
     }
     const double steps = static_cast<double>(out.stepSeconds.size());
     out.overheadSeconds = (inSteps - inTasks) / steps;
-    if (!strategyOnly)
+    if (schedule.world == 1)
         for (const Task& task : program.tasks) out.tasks += task.stream == kHostStream ? 0 : 1;
     for (auto& [key, timings] : byWork) out.kernels.push_back(std::move(timings));
     return out;
@@ -77,7 +129,7 @@ KernelWork kernelWorkFrom(const Json& json) {
     return work;
 }
 
-Result<std::vector<StepTimings>> benchStrategy(const Scenario& scenario, const RunRanksOptions& ranks, const ComputeBenchOptions& options, bool all) {
+Result<std::vector<StepTimings>> benchStrategy(const Scenario& scenario, const RunRanksOptions& ranks, const ComputeBenchOptions& options) {
     RealRunOptions run;
     run.ranks = ranks;
     run.warmUp = options.warmUp;
@@ -86,7 +138,8 @@ Result<std::vector<StepTimings>> benchStrategy(const Scenario& scenario, const R
     std::vector<StepTimings> out;
     if (!measured) return out;
     for (std::size_t r = 0; r < measured->ranks.size(); ++r)
-        out.push_back(timingsOf(measured->schedule, measured->schedule.programs[measured->schedule.classes[r].program], measured->ranks[r], !all));
+        out.push_back(timingsOf(measured->schedule, measured->schedule.programs[measured->schedule.classes[r].program], measured->ranks[r]));
+    out.front().collectives = collectivesOf(*measured);
     return out;
 }
 
@@ -100,7 +153,7 @@ Result<std::vector<StepTimings>> benchSteps(const Scenario& scenario, const RunR
     run.mostSteps = options.maxSteps;
     TRY(const std::vector<RealRank> measured, runAlone(schedule, scenario, run));
     std::vector<StepTimings> out;
-    for (const RealRank& rank : measured) out.push_back(timingsOf(schedule, schedule.programs.front(), rank, false));
+    for (const RealRank& rank : measured) out.push_back(timingsOf(schedule, schedule.programs.front(), rank));
     return out;
 }
 

@@ -13,8 +13,16 @@
 namespace ringside {
 
 /// What one model's steps gave, on one rank.
+/// Repetitions of a collective as it stands in a step: with what it is made of, where it has just been computed.
+struct StepCollective {
+    CollectiveOp op = CollectiveOp::AllReduce;
+    Bytes bytes = 0;
+    std::vector<double> seconds;
+};
+
 struct StepTimings {
     std::vector<KernelTimings> kernels;   ///< repetitions of equal kernels taken together
+    std::vector<StepCollective> collectives;  ///< of the first rank's entry only: those beside which no kernel ran
     std::vector<double> copyBytesPerSecond;
     std::vector<double> stepSeconds;
     double overheadSeconds = 0;           ///< of a step, outside its tasks on the device
@@ -29,9 +37,8 @@ struct ComputeBenchOptions {
 /// One model on all ranks at once: ranks of a host share caches and memory, so they are measured together. One entry per rank.
 Result<std::vector<StepTimings>> benchSteps(const Scenario& scenario, const RunRanksOptions& ranks, const ComputeBenchOptions& options);
 
-/// A step of several ranks: only its kernels that belong to no op of the model and to no optimizer count.
-/// `all`: every kernel counts.
-Result<std::vector<StepTimings>> benchStrategy(const Scenario& scenario, const RunRanksOptions& ranks, const ComputeBenchOptions& options, bool all = false);
+/// A step of several ranks; kernels beside which a collective ran do not count.
+Result<std::vector<StepTimings>> benchStrategy(const Scenario& scenario, const RunRanksOptions& ranks, const ComputeBenchOptions& options);
 
 Json toJson(const KernelWork& work);
 KernelWork kernelWorkFrom(const Json& json);

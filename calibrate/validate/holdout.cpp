@@ -152,7 +152,7 @@ Result<Holdout> holdoutOf(const SampleFile& samples, const Profile& profile) {
             kernels[{"", series.key}] = {"", gemmWork("product", {1, m, n, k}, *math, *math), series.seconds};
         } else if (std::sscanf(series.key.c_str(), "collective %31s %lld over %31s", op, &bytes, link) == 3) {
             TRY(const CollectiveOp which, collectiveOpByName(op));
-            collectives[fmt::format("{} {}", series.key, series.settings.value("ranks", 2))] = {CollectiveBackend::Gloo, which, series.settings.value("ranks", 2), link, bytes, series.seconds, series.cpuSeconds};
+            collectives[fmt::format("{} {}", series.key, series.settings.value("ranks", 2))] = {CollectiveBackend::Gloo, which, series.settings.value("ranks", 2), link, bytes, series.seconds, series.cpuSeconds, {}};
         }
     }
     if (kernels.empty() && collectives.empty()) return badInput(samples.path(), "holds no series that was measured where the profile was; is it the file that was written beside it?");

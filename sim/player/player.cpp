@@ -14,7 +14,7 @@ namespace ringside {
 namespace {
 
 constexpr std::uint32_t kNone = kNoTask;
-enum class EventKind : std::uint32_t { TaskEnd, Arrive, CollectiveEnd, Server };
+enum class EventKind : std::uint32_t { TaskEnd, Arrive, CollectiveEnd, Server, CoreTaken, CoreFree };
 // At one instant work ends before work begins, so that a collective that ends as another starts does not slow anything twice.
 constexpr std::uint16_t kEndFirst = 0, kThenArrive = 1;
 
@@ -35,7 +35,7 @@ struct Communicator {
         bool running = false;
         Time since;
         double remainingPs = 0;
-        double slowdown = 1, slowdownByCompute = 1;
+        double slowdown = 1, slowdownByCompute = 1, coreShare = 0;
         std::uint32_t generation = 0;
     };
     std::vector<Gathering> gathering;  // usually one
@@ -66,15 +66,16 @@ struct ClassState {
     Time hostClock;
     bool hostBlocked = false;
     std::vector<std::uint32_t> runningInterference;  // classes of the collectives on this device now
-    std::vector<std::uint32_t> slowable;             // communicators whose running collective a kernel of this rank slows down
+    std::vector<std::uint32_t> slowable;             // communicators whose running collective a kernel or another one slows down here
     int runningKernels = 0;
+    double coreShares = 0;                           // what the running collectives need of this rank's core
 };
 
 template <class Queue>
 class PlayerRun {
 public:
     PlayerRun(const Schedule& schedule, const Prices& prices, const PlayOptions& options) : schedule_(schedule), prices_(prices), options_(options) {
-        if (schedule.servers.count > 0 && !options.messageEnds) server_.emplace(schedule.servers, prices.servers, schedule.world);
+        if (schedule.servers.count > 0 && !options.messageEnds) server_.emplace(schedule.servers, prices.servers, schedule.world, classOfRank0());
         for (const RankProgram& program : schedule.programs) previousCollective_.push_back(previousOnCommunicator(schedule, program));
         timeline_.classes.resize(schedule.classes.size());
         classes_.resize(schedule.classes.size());
@@ -116,6 +117,16 @@ public:
                 case EventKind::Server:
                     if (serverGeneration_ == p.generation) advanceServer();
                     break;
+                case EventKind::CoreTaken:
+                    classes_[p.rankClass].runningInterference.push_back(prices_.servers.cores.interference);
+                    repace(p.rankClass);
+                    break;
+                case EventKind::CoreFree: {
+                    std::vector<std::uint32_t>& running = classes_[p.rankClass].runningInterference;
+                    running.erase(std::find(running.begin(), running.end(), prices_.servers.cores.interference));
+                    repace(p.rankClass);
+                    break;
+                }
             }
         }
         if (server_) timeline_.server = server_->takeActivity();
@@ -259,9 +270,11 @@ private:
                     stream.remainingPs += static_cast<double>(state.draws.pause().picoseconds());
                     state.draws.pauseTaken();
                 }
+                ++state.runningKernels;
                 stream.slowdown = slowdownOf(state, task.work);
                 scheduleEnd(c, s, t);
-                if (++state.runningKernels == 1) repaceCollectives(c, time.start);
+                if (state.runningKernels == 1) repaceCollectives(c, time.start);
+                else if (state.prices->oneCore) repace(c);
                 break;
             case TaskKind::Copy: endAfter(c, s, t, state.prices->copies[task.work]); break;
             case TaskKind::Collective: queue_.push(time.start, kThenArrive, {EventKind::Arrive, c, t, 0}); break;
@@ -289,7 +302,17 @@ private:
         watchServer();
     }
 
+    std::uint32_t classOfRank0() const {
+        for (std::uint32_t c = 0; c < schedule_.classes.size(); ++c)
+            if (schedule_.classes[c].ranks.first == 0) return c;
+        return 0;
+    }
+
     void watchServer() {
+        for (const SyncServer::CoreUse& use : server_->takeCoreUses()) {
+            queue_.push(use.begin, kThenArrive, {EventKind::CoreTaken, use.rankClass, 0, 0});
+            queue_.push(use.end, kEndFirst, {EventKind::CoreFree, use.rankClass, 0, 0});
+        }
         const Time next = server_->nextEvent();
         ++serverGeneration_;
         if (next != Time::max()) queue_.push(next, kEndFirst, {EventKind::Server, 0, 0, serverGeneration_});
@@ -312,6 +335,7 @@ private:
     double slowdownOf(const ClassState& state, std::uint32_t kernel) const {
         double factor = 1;
         for (const std::uint32_t interference : state.runningInterference) factor += static_cast<double>(state.prices->slowdown[interference][kernel]) - 1;
+        if (state.prices->oneCore && state.runningKernels > 1) factor *= state.runningKernels;
         return factor;
     }
 
@@ -359,7 +383,7 @@ private:
         if (slowest > 1) duration += Time::fromSeconds(price.cost.transferSeconds * (slowest - 1));
         if (price.idleWhileWaiting)
             for (const auto& [other, twin] : slot->arrived) interfere(other, price);
-        if (price.slowdownByCompute <= 1) {
+        if (price.slowdownByCompute <= 1 && price.coreShare <= 0) {
             queue_.push(now_ + duration, kEndFirst, {EventKind::CollectiveEnd, id, sequence, 0});
             return;
         }
@@ -367,9 +391,15 @@ private:
         slot->since = now_;
         slot->remainingPs = static_cast<double>(duration.picoseconds());
         slot->slowdownByCompute = price.slowdownByCompute;
+        slot->coreShare = price.coreShare;
+        for (const auto& [other, twin] : slot->arrived) classes_[other].coreShares += price.coreShare;
         slot->slowdown = collectiveSlowdown(communicator, *slot);
-        for (const auto& [other, twin] : slot->arrived) classes_[other].slowable.push_back(id);
         scheduleCollectiveEnd(id, *slot);
+        const std::vector<std::uint32_t> members = communicator.members;
+        for (const std::uint32_t member : members) {
+            repaceCollectives(member, now_);  // those that were there before
+            classes_[member].slowable.push_back(id);
+        }
     }
 
     void interfere(std::uint32_t c, const CollectivePrice& price) {
@@ -377,11 +407,15 @@ private:
         repace(c);
     }
 
-    /// A kernel on any of its ranks slows a collective down: the others wait for that rank.
+    /// A kernel on any of its ranks slows a collective down, and so do others that need more of the core than there is: all wait for
+    /// the slowest rank.
     double collectiveSlowdown(const Communicator& communicator, const Communicator::Gathering& collective) const {
-        for (const std::uint32_t member : communicator.members)
-            if (classes_[member].runningKernels > 0) return collective.slowdownByCompute;
-        return 1;
+        double slowdown = 1, crowded = 1;
+        for (const std::uint32_t member : communicator.members) {
+            if (classes_[member].runningKernels > 0) slowdown = collective.slowdownByCompute;
+            crowded = std::max(crowded, classes_[member].coreShares);
+        }
+        return collective.coreShare > 0 ? slowdown * crowded : slowdown;
     }
 
     void scheduleCollectiveEnd(std::uint32_t id, Communicator::Gathering& collective) {
@@ -413,13 +447,19 @@ private:
         const auto slot = std::find_if(communicator.gathering.begin(), communicator.gathering.end(), [&](const auto& g) { return g.sequence == sequence; });
         if (slot == communicator.gathering.end() || slot->generation != generation) return;
         const bool slowable = slot->running;
+        const double share = slot->coreShare;
         const std::vector<std::pair<std::uint32_t, TaskId>> arrived = std::move(slot->arrived);
         communicator.gathering.erase(slot);
         for (const auto& [c, t] : arrived) {
             const std::uint32_t interference = prices_.collectives[classes_[c].program->tasks[t].work].interference;
             std::vector<std::uint32_t>& running = classes_[c].runningInterference;
             running.erase(std::find(running.begin(), running.end(), interference));
-            if (slowable) std::erase(classes_[c].slowable, id);
+            if (slowable) {
+                const auto own = std::find(classes_[c].slowable.begin(), classes_[c].slowable.end(), id);
+                if (own != classes_[c].slowable.end()) classes_[c].slowable.erase(own);
+                classes_[c].coreShares = std::max(0.0, classes_[c].coreShares - share);
+                repaceCollectives(c, now_);
+            }
             finish(c, t);
             repace(c);
         }
@@ -438,6 +478,7 @@ private:
         tryStart(c, s);
         wakeWaiters(c, t);
         if (wasKernel && state.runningKernels == 0) repaceCollectives(c, now_);
+        if (wasKernel && state.runningKernels > 0 && state.prices->oneCore) repace(c);
     }
 
     void wakeWaiters(std::uint32_t c, TaskId t) {

@@ -25,19 +25,25 @@ struct Interference {
 struct CollectivePrices {
     std::vector<CollectivePrice> prices;
     std::vector<Interference> classes;
+    std::uint32_t taken = 0;  ///< of them: the core is taken as a whole
 };
+
+constexpr double kMostShare = 31.0 / 32;  // of a core; a kernel that stands still would never end
 
 /// Factors are kept in steps, so that collectives of many sizes share a class.
 double inSteps(double factor) { return std::round(factor * 128) / 128; }
 
-/// Docs/models/cpu-interference.md: both threads of the core are always ready to run, and the scheduler is fair. The collective
-/// gets the share it needs up to a half; beyond that it is slowed, and kernels never below half their pace.
+/// docs/models/cpu-interference.md. Where it was measured how long the collective takes beside kernels, it takes its processor time
+/// from them in that time. Else the scheduler is taken to be fair: the collective gets the share it needs up to a half; beyond that
+/// it is slowed, and kernels never below half their pace.
 Interference cpuInterference(CollectivePrice& price) {
     const CollectiveCost& cost = price.cost;
     constexpr double kFairShare = 0.5;
-    const double share = cost.seconds > 0 ? std::min(1.0, cost.cpuSeconds / cost.seconds) : 0.0;
-    const double kernels = cost.computeSlowdown > 0 ? cost.computeSlowdown : 1 / (1 - std::min(share, kFairShare));
+    double share = cost.seconds > 0 ? std::min(1.0, cost.cpuSeconds / cost.seconds) : 0.0;
     price.slowdownByCompute = std::max(1.0, cost.slowdownByCompute > 0 ? cost.slowdownByCompute : share / kFairShare);
+    share = cost.slowdownByCompute > 0 ? std::min(share / price.slowdownByCompute, kMostShare) : std::min(share, kFairShare);
+    price.coreShare = share;
+    const double kernels = cost.computeSlowdown > 0 ? cost.computeSlowdown : 1 / (1 - share);
     price.idleWhileWaiting = true;
     return {0, inSteps(std::max(1.0, kernels)), true};
 }
@@ -100,6 +106,10 @@ Result<CollectivePrices> priceCollectives(const Schedule& schedule, const Cluste
         price.interference = it->second;
         out.prices.push_back(price);
     }
+    if (schedule.servers.count > 0) {  // a core that messages or the server's work take as a whole
+        out.taken = static_cast<std::uint32_t>(out.classes.size());
+        out.classes.push_back({0, 1 / (1 - kMostShare), true});
+    }
     return out;
 }
 
@@ -145,10 +155,12 @@ Result<Prices> priceSchedule(const Schedule& schedule, const Cluster& cluster, c
         node.launch = Time::fromMicroseconds(profile.launchUs.value / options.hostScale);
         node.collectiveLaunch = Time::fromMicroseconds(profile.collectiveLaunchUs.value / options.hostScale);
         for (const HostWork& work : schedule.hostWorks) node.hostWorks.push_back(hostWorkTime(work, profile, cluster.nodes[g].kind.devices, options));
+        node.oneCore = cluster.nodes[g].kind.fabric == IntraNodeFabric::Loopback && options.cpuInterference;
         prices.nodes.push_back(std::move(node));
     }
     if (schedule.servers.count > 0) {
-        TRY(prices.servers, priceServers(schedule, cluster, profiles, prices.nodes.front().kernels, {options.networkScale, options.hostScale}));
+        TRY(prices.servers, priceServers(schedule, cluster, profiles, prices.nodes.front().kernels, {options.networkScale, options.hostScale, options.cpuInterference}));
+        prices.servers.cores.interference = collectives.taken;
     }
     return prices;
 }

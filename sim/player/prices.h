@@ -31,6 +31,7 @@ struct CollectivePrice {
     CollectiveCost cost;
     std::uint32_t interference = 0;  ///< which column of NodePrices::slowdown applies while it runs
     double slowdownByCompute = 1;    ///< how much slower it runs while a kernel runs on one of its ranks
+    double coreShare = 0;            ///< of its ranks' cores, which it needs to be as fast as that; several at a time share the core
     bool idleWhileWaiting = false;   ///< a rank that waits for its peers takes nothing from kernels (a sleeping thread, not a spinning kernel)
 };
 
@@ -41,6 +42,7 @@ struct NodePrices {
     std::vector<Time> copies;
     std::vector<Time> hostWorks;
     Time launch, collectiveLaunch;
+    bool oneCore = false;  ///< kernels of several streams share the rank's core: each is as many times slower as there are
 };
 
 struct Prices {

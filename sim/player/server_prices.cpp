@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "model/cost/copy_cost.h"
+#include "model/cost/measured_collectives.h"
 #include "model/hardware/topology.h"
 
 namespace ringside {
@@ -53,6 +54,24 @@ Result<void> priceUplinks(ServerPort& port, const NodeKind& kind, const Profile&
     return {};
 }
 
+/// Messages between two processes, where calibration has timed them over the port's link: their pace, and what they take from a core.
+void useMeasuredMessages(ServerPort& port, ServerCores& cores, const Profile& profile, const std::string& link) {
+    const MeasuredCollectives measured(profile.collectives, CollectiveBackend::Gloo, link, 2);
+    const CollectiveCurve* curve = measured.curveFor(CollectiveOp::SendRecv);
+    if (!curve) return;
+    const MeasuredTime large = measuredTime(*curve, curve->points.back().bytes);
+    if (large.seconds <= large.fixedSeconds) return;
+    const double rate = static_cast<double>(curve->points.back().bytes) / (large.seconds - large.fixedSeconds);
+    // What all flows share stays what it was where it was more than one of them reached.
+    port.bytesPerS = link == "loopback" ? rate : std::max(rate, port.bytesPerS);
+    for (double& flow : port.flowBytesPerS) flow = rate;
+    port.latency = Time::fromSeconds(large.fixedSeconds);
+    cores.shared = true;
+    cores.perCall = curve->cpuSecondsPerCall;
+    cores.perByte = curve->cpuSecondsPerByte;
+    cores.copyPerByte = 2 / (profile.hostMemoryGbPerS.value * 1e9);
+}
+
 Result<void> requireNics(const NodeKind& kind) {
     if (nodeBytesPerS(kind) > 0) return {};
     return badInput("cluster", fmt::format("parameter servers are reached over the network, but node kind '{}' has no NICs; choose a network (--network), or a strategy whose "
@@ -84,6 +103,13 @@ Result<ServerPrices> priceServers(const Schedule& schedule, const Cluster& clust
             prices.remote.flowBytesPerS.push_back(nodeBytesPerS(group.kind) / static_cast<double>(group.kind.devices) / count);
         }
     }
+    if (home.fabric == IntraNodeFabric::Loopback) {  // processes of a host
+        if (!prices.local.flowBytesPerS.empty()) useMeasuredMessages(prices.local, prices.cores, profile, "loopback");
+        if (!prices.remote.flowBytesPerS.empty() && cluster.nodeCount() > 1)
+            useMeasuredMessages(prices.remote, prices.cores, profile, linkNameOf(cluster, groupShape(cluster, {0, home.devices, 2})));
+        prices.cores.serverOnRank0 = servers.placement != ServerPlacement::Nodes;
+        prices.cores.shared = prices.cores.shared && scales.cores;
+    }
     const double network = profile.collectiveBandwidth.value * scales.network;
     for (ServerPort* port : {&prices.local, &prices.remote}) {
         const double scale = port == &prices.local && servers.placement == ServerPlacement::Host ? scales.network : network;
@@ -97,6 +123,8 @@ Result<ServerPrices> priceServers(const Schedule& schedule, const Cluster& clust
             prices.sum.push_back(kernels[key.sumKernel]);
             Time apply;
             for (std::uint32_t k = 0; k < key.applyKernels; ++k) apply += kernels[key.firstApply + k];
+            // Parameters in several tensors travel in one line.
+            if (prices.cores.shared) apply += prices.cores.copyTime(static_cast<Bytes>(key.sumBytes / 3));
             prices.apply.push_back(apply);
         } else {
             prices.sum.push_back(Time::fromSeconds(key.sumBytes / count / hostBytesPerS));

@@ -19,17 +19,32 @@ struct ServerPort {
     Time latency;                         ///< of every message
 };
 
+/// What messages and the server's work take from the core of a rank, where workers and the server compute with the same processors
+/// that talk (docs/models/cpu-interference.md).
+struct ServerCores {
+    bool shared = false;                 ///< false: nothing is taken (GPUs, servers of their own)
+    bool serverOnRank0 = false;          ///< what the server does is done on rank 0's core
+    double perCall = 0, perByte = 0;     ///< processor seconds of one message at either end
+    double copyPerByte = 0;              ///< copying a key between its tensors and a message
+    std::uint32_t interference = 0;      ///< column of NodePrices::slowdown for a core that is taken
+
+    Time messageTime(Bytes bytes) const { return Time::fromSeconds(perCall + perByte * static_cast<double>(bytes)); }
+    Time copyTime(Bytes bytes) const { return Time::fromSeconds(copyPerByte * static_cast<double>(bytes)); }
+};
+
 /// Of one server; where there are several they are alike.
 struct ServerPrices {
     ServerPort local, remote;             ///< workers of the server's own node, and the others
     std::int64_t localRanks = 0;          ///< ranks [0, localRanks) are local
     std::vector<Time> sum, apply;         ///< per key: adding one push, applying the sum
+    ServerCores cores;
 
     const ServerPort& portOf(std::int64_t rank) const { return rank < localRanks ? local : remote; }
 };
 
 struct ServerScales {
     double network = 1, host = 1;  ///< what-if factors
+    bool cores = true;             ///< false: paced compute, from which nothing can be taken
 };
 
 /// `kernels` are the prices of Schedule::kernels on rank 0's device. Fails (bad input) where a link's rate is not known or

@@ -15,8 +15,8 @@ Time timesOver(Time time, std::int64_t n) {
 
 }  // namespace
 
-SyncServer::SyncServer(const ParameterServers& servers, const ServerPrices& prices, std::int64_t workers)
-    : prices_(prices), count_(static_cast<double>(servers.count)), workers_(workers), keys_(servers.keys.size()) {
+SyncServer::SyncServer(const ParameterServers& servers, const ServerPrices& prices, std::int64_t workers, std::uint32_t serverClass)
+    : prices_(prices), count_(static_cast<double>(servers.count)), workers_(workers), keys_(servers.keys.size()), serverClass_(serverClass) {
     for (int direction = 0; direction < 2; ++direction) {
         ports_.emplace_back(rateOf(prices.local));
         ports_.emplace_back(rateOf(prices.remote));
@@ -26,6 +26,7 @@ SyncServer::SyncServer(const ParameterServers& servers, const ServerPrices& pric
 void SyncServer::send(Time now, const Message& message) {
     const auto index = static_cast<std::uint32_t>(messages_.size());
     messages_.push_back(message);
+    handled_.push_back({});
     if (message.isPush) return startFlow(now, index);
     if (pulls_.size() <= message.rankClass) pulls_.resize(message.rankClass + 1, std::vector<std::int64_t>(keys_.size()));
     Key& key = keys_[message.work.key];
@@ -35,7 +36,8 @@ void SyncServer::send(Time now, const Message& message) {
 
 void SyncServer::startFlow(Time now, std::uint32_t index) {
     const Message& message = messages_[index];
-    if (message.work.bytes == 0) return schedule(now, Event::Kind::Arrived, index);  // the server's own device
+    takeCores(now, index);
+    if (message.work.bytes == 0) return schedule(std::max(now, handled_[index]), Event::Kind::Arrived, index);  // the server's own device
     const ServerPort& prices = prices_.portOf(message.rank);
     const double cap = prices.flowBytesPerS[prices.flowBytesPerS.size() == 1 ? 0 : message.nodeGroup] / message.linkSlowdown;
     SharedPort& port = portOf(message);
@@ -54,7 +56,7 @@ void SyncServer::advance(Time now, std::vector<Done>& done) {
         while (port.nextEnd() == now) {
             ended_.clear();
             port.finish(now, ended_);
-            for (const SharedPort::Tag index : ended_) schedule(now + prices_.portOf(messages_[index].rank).latency, Event::Kind::Arrived, static_cast<std::uint32_t>(index));
+            for (const SharedPort::Tag index : ended_) schedule(std::max(now + prices_.portOf(messages_[index].rank).latency, handled_[index]), Event::Kind::Arrived, static_cast<std::uint32_t>(index));
         }
     while (!events_.empty() && events_.top().time == now) {
         const Event event = events_.top();
@@ -86,8 +88,32 @@ void SyncServer::applied(Time now, std::uint32_t k) {
     key.waiting.clear();
 }
 
+void SyncServer::onRank0(Time begin, Time end) {
+    if (prices_.cores.shared && prices_.cores.serverOnRank0) coreUses_.push_back({serverClass_, begin, end});
+}
+
+// Each core does one thing after another. What a rank exchanges with a server of its own process is copied, no more.
+void SyncServer::takeCores(Time now, std::uint32_t index) {
+    const ServerCores& cores = prices_.cores;
+    if (!cores.shared) return;
+    const Message& message = messages_[index];
+    const Bytes bytes = message.work.bytes;
+    const bool own = cores.serverOnRank0 && message.rank == 0;
+    const auto take = [&](Time& free, Time duration, std::uint32_t rankClass) {
+        const Time begin = std::max(now, free);
+        free = begin + duration;
+        if (duration > Time()) coreUses_.push_back({rankClass, begin, free});
+        handled_[index] = std::max(handled_[index], free);
+    };
+    if (own) return take(processorFree_, message.isPush ? Time() : cores.copyTime(bytes), serverClass_);  // adding its push is counted there
+    if (coreFree_.size() <= message.rankClass) coreFree_.resize(message.rankClass + 1);
+    take(coreFree_[message.rankClass], cores.messageTime(bytes) + cores.copyTime(bytes), message.rankClass);
+    if (cores.serverOnRank0) take(processorFree_, timesOver(cores.messageTime(bytes), message.multiplicity), serverClass_);
+}
+
 void SyncServer::work(ServerSlice::Kind kind, std::uint32_t key, Time begin, Time duration) {
     processorFree_ = std::min(begin + duration, Time::max());
+    onRank0(begin, processorFree_);
     if (!activity_.empty()) {
         ServerSlice& last = activity_.back();
         if (last.kind == kind && last.key == key && last.end == begin) {

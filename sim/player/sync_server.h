@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <queue>
+#include <utility>
 #include <vector>
 
 #include "sim/player/server_prices.h"
@@ -40,7 +41,14 @@ public:
         TaskId task = 0;
     };
 
-    SyncServer(const ParameterServers& servers, const ServerPrices& prices, std::int64_t workers);
+    /// A time in which a rank's core is taken by messages or by the server (ServerPrices::cores).
+    struct CoreUse {
+        std::uint32_t rankClass = 0;
+        Time begin, end;
+    };
+
+    /// `serverClass`: that of rank 0.
+    SyncServer(const ParameterServers& servers, const ServerPrices& prices, std::int64_t workers, std::uint32_t serverClass = 0);
 
     /// The class has come to this push or pull. REQUIRES: now is not before the last call.
     void send(Time now, const Message& message);
@@ -48,6 +56,9 @@ public:
     Time nextEvent() const;
     /// Lets happen what happens at nextEvent(), and appends the messages that are done. REQUIRES: now == nextEvent().
     void advance(Time now, std::vector<Done>& done);
+
+    /// Those that came about since the last call.
+    std::vector<CoreUse> takeCoreUses() { return std::exchange(coreUses_, {}); }
 
     /// Receive and Send: the times in which a port is in use; Sum and Apply one after another.
     std::vector<ServerSlice> takeActivity() { return std::move(activity_); }
@@ -72,6 +83,8 @@ private:
     void applied(Time now, std::uint32_t key);
     void work(ServerSlice::Kind kind, std::uint32_t key, Time begin, Time duration);
     void notePortUse(Time now);
+    void takeCores(Time now, std::uint32_t message);
+    void onRank0(Time begin, Time end);
     void schedule(Time time, Event::Kind kind, std::uint32_t index) { events_.push({time, order_++, kind, index}); }
 
     const ServerPrices& prices_;
@@ -85,6 +98,10 @@ private:
     std::vector<SharedPort::Tag> ended_;
     std::vector<ServerSlice> activity_;
     Time processorFree_;
+    std::uint32_t serverClass_;
+    std::vector<Time> coreFree_;              // per class: when the messages so far leave its core
+    std::vector<Time> handled_;               // per message: when the cores of both its ends are done with it
+    std::vector<CoreUse> coreUses_;
     Time receivingSince_ = Time::max(), sendingSince_ = Time::max();
     std::uint64_t order_ = 0;
 };

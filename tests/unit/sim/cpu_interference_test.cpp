@@ -65,5 +65,30 @@ TEST(CpuInterference, ARankThatWaitsForItsPeersAsleepTakesNothingFromItsKernels)
     }
 }
 
+TEST(CpuInterference, CollectivesThatNeedTheWholeCoreTakeTurns) {
+    // Each needs all of the core for 100 ns: two at a time take 200. One that needs a tenth disturbs nobody who leaves a tenth.
+    TinyStep both({2});
+    both.schedule.axes.push_back({"other", 2, 1});
+    const TaskId first = both.collective(kComm, 100), second = both.collective(kComm + 1, 100);
+    both.schedule.collectives[1].axis = 1;
+    for (CollectivePrice& price : both.prices.collectives) price.coreShare = 1;
+    const Timeline timeline = both.played();
+    EXPECT_EQ(timeline.classes[0][first].end, ns(200));
+    EXPECT_EQ(timeline.classes[0][second].end, ns(200));
+    both.prices.collectives[0].coreShare = 0.1;
+    both.prices.collectives[1].coreShare = 0.9;
+    EXPECT_EQ(both.played().classes[0][second].end, ns(100));
+}
+
+TEST(CpuInterference, KernelsOfTwoStreamsShareTheCore) {
+    // 40 and 100 ns: together until 80, when the first is done and 60 of the other are left.
+    TinyStep step({2});
+    const TaskId small = step.kernel(kCompute, {40}), large = step.kernel(kComm, {100});
+    step.prices.nodes[0].oneCore = true;
+    const Timeline timeline = step.played();
+    EXPECT_EQ(timeline.classes[0][small].end, ns(80));
+    EXPECT_EQ(timeline.classes[0][large].end, ns(140));
+}
+
 }  // namespace
 }  // namespace ringside::testing

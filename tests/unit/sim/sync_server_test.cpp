@@ -158,5 +158,23 @@ TEST(ServerPrices, OfDedicatedNodesAreSharedOutOverThem) {
     EXPECT_NEAR(four.apply[0].seconds(), one.apply[0].seconds() / 4, 1e-11);
 }
 
+TEST_F(SyncServerTest, MessagesAndTheServersWorkTakeTheCoresOfTheirRanks) {
+    // 20 µs of processor time per message at either end. Rank 1 pushes at 0: its own core is taken 0–20, the server's too. Rank 0's own
+    // push is there at once and added 20–30; rank 1's arrives at 105: added by 115, applied by 145.
+    prices_.local = prices_.remote;
+    prices_.localRanks = 2;
+    prices_.cores = {true, true, 20e-6, 0, 0, 0};
+    SyncServer server(servers_, prices_, 2, 0);
+    server.send(us(0), message(1, true));
+    SyncServer::Message own = message(0, true, 1, 0);
+    server.send(us(0), own);
+    finish(server);
+    std::map<std::uint32_t, std::vector<std::pair<Time, Time>>> taken;
+    for (const SyncServer::CoreUse& use : server.takeCoreUses()) taken[use.rankClass].push_back({use.begin, use.end});
+    EXPECT_EQ(taken[1], (std::vector<std::pair<Time, Time>>{{us(0), us(20)}}));
+    EXPECT_EQ(taken[0], (std::vector<std::pair<Time, Time>>{{us(0), us(20)}, {us(20), us(30)}, {us(105), us(115)}, {us(115), us(145)}}));
+    EXPECT_TRUE(server.takeCoreUses().empty());
+}
+
 }  // namespace
 }  // namespace ringside::testing

@@ -68,22 +68,19 @@ TEST(EfficiencyFit, TurnsTimesIntoRatesAndFindsTheBest) {
     EXPECT_FALSE(fitEfficiency(std::vector<GemmTimings>{{{1, 1, 1, 1}, {-1}}}));
 }
 
-TEST(InterferenceFit, RecoversFactorsWithinItsInterval) {
-    EXPECT_TRUE(rc::check("both slowdowns lie in their intervals", [] {
-        const double kernel = 1 + *rc::gen::inRange(1, 300) * 0.01, collective = 1 + *rc::gen::inRange(1, 300) * 0.01;
+TEST(SlowdownFit, RecoversTheFactorWithinItsInterval) {
+    EXPECT_TRUE(rc::check("the slowdown lies in its interval", [] {
+        const double factor = 1 + *rc::gen::inRange(1, 300) * 0.01;
         const auto seed = *rc::gen::arbitrary<std::uint32_t>();
-        const auto a = noisy(1e-3, 0.05, seed, 41), b = noisy(1e-3 * kernel, 0.05, seed + 1ULL, 41), c = noisy(5e-3, 0.05, seed + 2ULL, 41),
-                   d = noisy(5e-3 * collective, 0.05, seed + 3ULL, 41);
-        const auto fit = fitInterference({a, b, c, d}).value();
-        RC_ASSERT(fit.computeSlowdown.interval.contains(kernel));
-        RC_ASSERT(fit.slowdownByCompute.interval.contains(collective));
+        const auto alone = noisy(5e-3, 0.05, seed, 41), beside = noisy(5e-3 * factor, 0.05, seed + 1ULL, 41);
+        RC_ASSERT(fitSlowdown(alone, beside).value().interval.contains(factor));
     }));
 }
 
-TEST(InterferenceFit, NothingBecomesFasterByCompany) {
+TEST(SlowdownFit, NothingBecomesFasterByCompany) {
     const std::vector<double> slow{2, 2, 2}, fast{1, 1, 1};
-    EXPECT_DOUBLE_EQ(fitInterference({slow, fast, slow, fast}).value().computeSlowdown.value, 1);
-    EXPECT_FALSE(fitInterference({slow, {}, slow, fast}));
+    EXPECT_DOUBLE_EQ(fitSlowdown(slow, fast).value().value, 1);
+    EXPECT_FALSE(fitSlowdown(slow, {}));
 }
 
 TEST(CpuTimeFit, FindsTheFixedPartAndThePartPerByte) {
@@ -140,17 +137,16 @@ TEST(AssembleProfile, CollectivesBecomeCurvesAndASecondCalibrationReplacesThem) 
     Profile profile;
     std::vector<CollectiveTimings> timings;
     for (const Bytes bytes : {Bytes{1024}, Bytes{1 << 20}})
-        timings.push_back({CollectiveBackend::Gloo, CollectiveOp::AllReduce, 2, "loopback", bytes, {1e-4 + 1e-9 * static_cast<double>(bytes)}, {5e-5 + 5e-10 * static_cast<double>(bytes)}});
+        timings.push_back({CollectiveBackend::Gloo, CollectiveOp::AllReduce, 2, "loopback", bytes, {1e-4 + 1e-9 * static_cast<double>(bytes)}, {5e-5 + 5e-10 * static_cast<double>(bytes)}, {1.3e-4 + 1.3e-9 * static_cast<double>(bytes)}});
     ASSERT_TRUE(addCollectiveTimings(profile, timings));
     ASSERT_EQ(profile.collectives.size(), 1U);
     EXPECT_EQ(profile.collectives[0].points.size(), 2U);
     EXPECT_NEAR(profile.collectives[0].cpuSecondsPerByte, 5e-10, 1e-12);
-    profile.collectives[0].computeSlowdown = 1.3;
+    EXPECT_NEAR(profile.collectives[0].slowdownByCompute, 1.3, 1e-12);
     timings[0].seconds = {2e-4};
     ASSERT_TRUE(addCollectiveTimings(profile, timings));
     ASSERT_EQ(profile.collectives.size(), 1U);
     EXPECT_DOUBLE_EQ(profile.collectives[0].points[0].seconds, 2e-4);
-    EXPECT_DOUBLE_EQ(profile.collectives[0].computeSlowdown, 1.3);
 }
 
 }  // namespace
