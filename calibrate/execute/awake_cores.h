@@ -9,8 +9,8 @@ namespace ringside {
 
 /// Keeps cores from going to sleep while it lives: a thread on each turns round and round, and gives way to any other thread at once.
 /// A core that slept wakes up slowly, with a lower clock and, in a virtual machine, with other people's data in its caches: kernels
-/// of a rank that waits for its network then take up to half as long again, and short messages several times as long. A GPU's clocks
-/// are locked for measurements for the same reason. `count` 0: does nothing.
+/// of a rank that mostly waits for its network then take 5 to 10 % longer. A GPU's clocks are locked for measurements for the same
+/// reason. `count` 0: does nothing.
 class AwakeCores {
 public:
     AwakeCores(int first, int count);

@@ -61,7 +61,8 @@ Result<void> Executor::createStreams() {
     streams_.resize(program_.streams.size());
     for (std::size_t s = 1; s < program_.streams.size(); ++s) {
         TRY(streams_[s], device_.createStream(program_.streams[s].name));
-        if (program_.streams[s].kind == StreamKind::Communication) device_.issue(streams_[s], [](const StreamContext&) { return stayPrompt(), Result<void>(); });
+        // What runs beside the passes is waited for by other ranks: it does not wait for a kernel's time slice.
+        if (s != kComputeStream) device_.issue(streams_[s], [](const StreamContext&) { return stayPrompt(), Result<void>(); });
     }
     paceEnds_.assign(streams_.size(), 0);
     return {};

@@ -21,10 +21,10 @@ void wakeOnTime() { prctl(PR_SET_TIMERSLACK, 1UL); }
 /// All threads of the rank, those of the collectives too, on cores of its own. Called before any of them exists.
 int stayOnCores(const RankEnv& env, int localRanks, int threads) {
     const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-    if (localRanks * threads > cores || (env.localRank + 1) * threads > cores) return -1;
+    if (localRanks * threads > cores) return -1;
     cpu_set_t own;
     CPU_ZERO(&own);
-    const int first = env.localRank * threads;
+    const int first = env.rank * threads;  // over a shaped link each rank is the first of its node, but all are on this machine
     for (int i = 0; i < threads; ++i) CPU_SET(static_cast<unsigned>(first + i), &own);
     return sched_setaffinity(0, sizeof own, &own) == 0 ? first : -1;  // where the host forbids it, it goes without
 }

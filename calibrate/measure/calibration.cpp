@@ -15,7 +15,6 @@
 #include "calibrate/measure/machine.h"
 #include "calibrate/measure/product_bench.h"
 #include "kernels/device.h"
-#include "model/cost/kernel_table.h"
 #include "model/cost/measured_collectives.h"
 #include "model/workload/kernels_of.h"
 #include "sim/scenario.h"
@@ -149,10 +148,6 @@ public:
             report(kComputeShare() * 0.95, "matrix products");
             TRY_VOID(measureProducts());
         }
-        if (options_.collectivesOnly && ranks_ > 1 && options_.effort != CalibrationEffort::Trial) {
-            report(0, "kernels between messages");
-            TRY_VOID(measurePace(catalogs));
-        }
         if (ranks_ > 1)
             for (std::size_t i = 0; i < plan_.collectives.ops.size(); ++i) {
                 const CollectiveOp op = plan_.collectives.ops[i];
@@ -261,29 +256,6 @@ private:
         return {};
     }
 
-    /// A rank that waits for a slow link most of the time computes at another pace than one that never rests (clocks, caches, a
-    /// hypervisor that lends its core away): how many times slower than the base's table says, in a step over this link.
-    Result<void> measurePace(const Catalogs& catalogs) {
-        const CalibrationModel model = strategyModels(ranks_).front();
-        TRY(const Scenario scenario, resolveScenario(model.document, model.name, catalogs));
-        ComputeBenchOptions few = plan_.compute;
-        few.minSteps = 4;
-        TRY(const std::vector<StepTimings> timings, benchStrategy(scenario, options_.ranks, few));
-        const KernelTable table(options_.base->kernels);
-        double measured = 0, told = 0;
-        for (const StepTimings& rank : timings)
-            for (const KernelTimings& kernel : rank.kernels) {
-                KernelWork work = kernel.work;
-                work.name = kernel.name;
-                const std::optional<double> seconds = table.seconds(work);
-                if (!seconds) continue;
-                measured += median(kernel.seconds);
-                told += *seconds;
-            }
-        if (told > 0) pace_ = measured / told;
-        return {};
-    }
-
     void findSlowRanks(const std::string& model, const std::vector<StepTimings>& ranks) {
         if (ranks.size() < 2) return;
         std::vector<double> steps;
@@ -313,6 +285,7 @@ private:
         }
         CollectiveBenchOptions bench = plan_.collectives;
         bench.ops = {op};
+        bench.beside = bench.beside && !overLoopback(op);
         TRY(const CollectiveBenchResult result, benchCollectives(options_.ranks, bench));
         const auto keep = [&](std::string key, std::vector<double> seconds, std::vector<double> cpuSeconds) -> Result<void> {
             StoredSeries series;
@@ -400,11 +373,6 @@ private:
             set(profile.hostMemoryGbPerS, profile.deviceFigures["memory_bandwidth_gb_per_s"]);
             widen(profile);
         }
-        if (pace_ > 0) {
-            for (auto& [name, points] : profile.kernels)
-                for (KernelPoint& point : points) point.seconds *= pace_;
-            out_.notes.push_back(fmt::format("kernels take {:.2f} times as long as in the base profile when ranks wait for each other over {}; its tables are scaled by that", pace_, options_.link));
-        }
         if (!collectives_.empty()) {
             std::vector<CollectiveTimings> means = collectives_;
             for (CollectiveTimings& timings : means) {
@@ -413,6 +381,13 @@ private:
             }
             TRY_VOID(addCollectiveTimings(profile, means));
             fitToSteps(profile);
+            for (CollectiveCurve& curve : profile.collectives) {
+                const CollectiveCurve* same = overLoopback(curve.op);
+                if (!same || curve.ranks != ranks_ || curve.link != options_.link) continue;
+                curve.cpuSecondsPerCall = same->cpuSecondsPerCall;
+                curve.cpuSecondsPerByte = same->cpuSecondsPerByte;
+                curve.slowdownByCompute = 1;
+            }
             if (options_.link == "loopback") {
                 double best = 0;  // of one connection between two processes
                 for (const CollectiveTimings& timings : collectives_)
@@ -432,6 +407,15 @@ private:
             out_.notes.push_back(fmt::format("rank {} is slower than the others: {}", rank, all));
         }
         return {};
+    }
+
+    /// The base's curve of the same operation over loopback, if this is another link. What a collective takes from a core does not
+    /// depend on the wire, and on a slow one it drowns in the noise of the kernels that are needed to outlast it.
+    const CollectiveCurve* overLoopback(CollectiveOp op) const {
+        if (!options_.base || options_.link == "loopback") return nullptr;
+        for (const CollectiveCurve& curve : options_.base->collectives)
+            if (curve.op == op && curve.ranks == ranks_ && curve.link == "loopback") return &curve;
+        return nullptr;
     }
 
     struct InStep {
@@ -496,7 +480,6 @@ private:
     std::vector<double> rankSeconds_;  // of all collectives measured
     std::map<std::size_t, std::vector<std::string>> slow_;
     int dropped_ = 0;
-    double pace_ = 0;  // of kernels over this link, relative to the base's
 };
 
 }  // namespace
