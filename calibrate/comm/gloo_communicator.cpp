@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include <fmt/format.h>
-#include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
@@ -16,6 +15,7 @@
 #include "calibrate/comm/gloo_group.h"
 #include "calibrate/comm/interruptible_context.h"
 #include "calibrate/comm/prompt_thread.h"
+#include "calibrate/comm/ring_all_gather.h"
 #include "calibrate/comm/ring_reduce_scatter.h"
 #include "model/base/check.h"
 
@@ -23,7 +23,7 @@ namespace ringside {
 namespace {
 
 // Gloo's own prefixes end at 0x08.
-constexpr std::uint8_t kReduceScatterPrefix = 0x41, kPointToPointPrefix = 0x42;
+constexpr std::uint8_t kReduceScatterPrefix = 0x41, kPointToPointPrefix = 0x42, kAllGatherPrefix = 0x43;
 
 class GlooCommunicator : public Communicator {
 public:
@@ -59,11 +59,13 @@ public:
         auto* own = static_cast<std::byte*>(output) + bytes * static_cast<std::size_t>(rank());
         if (bytes > 0 && input != own) std::memmove(own, input, bytes);
         return attempt("all-gather", elements, dtype, [&](std::size_t) {
-            gloo::AllgatherOptions options(context_);
-            options.setOutput(static_cast<std::uint8_t*>(output), bytes * static_cast<std::size_t>(size()));
-            options.setTag(nextTag());
-            options.setTimeout(group_.timeout);
-            gloo::allgather(options);
+            RingAllGatherOptions options;
+            options.context = context_;
+            options.output = output;
+            options.blockBytes = bytes;
+            options.slot = gloo::Slot::build(kAllGatherPrefix, nextTag());
+            options.timeout = group_.timeout;
+            ringAllGather(options);
         });
     }
 

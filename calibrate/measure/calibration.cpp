@@ -59,6 +59,7 @@ Plan planOf(const CalibrationOptions& options) {
             break;
         case CalibrationEffort::Quick:
             sizes({4, 64, 512, 4096, 16384});
+            if (options.link != "loopback") sizes({32768});  // a slow link's queues fill up only in long transfers
             plan.collectives.seconds = 0.12;
             plan.compute.seconds = 0.9;
             break;
@@ -133,6 +134,7 @@ public:
         if (ranks > 1 && options.effort != CalibrationEffort::Trial)
             for (CalibrationModel& model : strategyModels(ranks)) plan_.models.push_back(std::move(model));
         settings_ = {{"ranks", ranks}, {"threads", options.ranks.threads}, {"effort", static_cast<int>(options.effort)}};
+        if (options.link != "loopback") settings_["link"] = options.link;
     }
 
     /// In a process that is not rank 0 it only takes part: rank 0 says what is measured, keeps the samples and makes the profile.
@@ -148,6 +150,15 @@ public:
             report(kComputeShare() * 0.95, "matrix products");
             TRY_VOID(measureProducts());
         }
+        if (options_.collectivesOnly && ranks_ > 1 && options_.effort != CalibrationEffort::Trial) {
+            plan_.compute.warmUp = 1;
+            plan_.compute.minSteps = 2;
+            const std::vector<CalibrationModel> models = strategyModels(ranks_);
+            for (std::size_t m = 0; m < models.size(); m += 3) {  // one of each strategy
+                report(0.3 * static_cast<double>(m) / static_cast<double>(models.size()), models[m].name);
+                TRY_VOID(measureModel(models[m], catalogs));
+            }
+        }
         if (ranks_ > 1)
             for (std::size_t i = 0; i < plan_.collectives.ops.size(); ++i) {
                 const CollectiveOp op = plan_.collectives.ops[i];
@@ -162,7 +173,7 @@ public:
     }
 
 private:
-    double kComputeShare() const { return options_.collectivesOnly ? 0 : ranks_ > 1 ? 0.7 : 1; }
+    double kComputeShare() const { return options_.collectivesOnly ? 0.3 : ranks_ > 1 ? 0.7 : 1; }
     void report(double share, const std::string& what) const {
         if (progress_ && isFirst()) progress_(share, what);
     }
@@ -183,7 +194,7 @@ private:
         bool complete = false;
         std::map<std::string, const StoredSeries*> own;  // the latest of each
         for (const StoredSeries& series : file_.series()) {
-            if (series.fingerprint != fingerprint_ || series.settings.value("model", "") != model || series.settings.value("ranks", 0) != ranks_ || series.settings.value("effort", -1) != settings_["effort"]) continue;
+            if (series.fingerprint != fingerprint_ || series.settings.value("model", "") != model || series.settings.value("ranks", 0) != ranks_ || series.settings.value("effort", -1) != settings_["effort"] || series.settings.value("link", "loopback") != options_.link) continue;
             own[series.key] = &series;
             complete = complete || series.key == StepSeries::stepKey(model);
         }

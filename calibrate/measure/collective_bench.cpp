@@ -99,7 +99,9 @@ private:
             TRY(const Timed warm, timed(op, bytes));
             spent = warm.seconds;
         }
-        const auto wanted = static_cast<std::int64_t>(std::clamp(options_.seconds / std::max(spent, 1e-5), static_cast<double>(options_.minRepeats), static_cast<double>(options_.maxRepeats)));
+        constexpr double kLong = 0.25;  // of these a few tell as much
+        const double fewest = spent > kLong ? 3 : options_.minRepeats;
+        const auto wanted = static_cast<std::int64_t>(std::clamp(options_.seconds / std::max(spent, 1e-5), fewest, static_cast<double>(options_.maxRepeats)));
         TRY(const std::int64_t repeats, agree(wanted));
         Json begins = Json::array(), seconds = Json::array();
         std::vector<double> alone;

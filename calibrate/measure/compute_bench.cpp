@@ -29,13 +29,13 @@ bool besideCollective(const RankProgram& program, const std::vector<TaskTimes>& 
     return false;
 }
 
-bool besideKernel(const RankProgram& program, const std::vector<TaskTimes>& times, TaskId collective) {
+bool besideAnything(const RankProgram& program, const std::vector<TaskTimes>& times, TaskId collective) {
     for (TaskId t = 0; t < program.tasks.size(); ++t)
-        if (program.tasks[t].kind == TaskKind::Kernel && times[t].start < times[collective].end && times[collective].start < times[t].end) return true;
+        if (t != collective && (program.tasks[t].kind == TaskKind::Kernel || program.tasks[t].kind == TaskKind::Collective) && times[t].start < times[collective].end && times[collective].start < times[t].end) return true;
     return false;
 }
 
-/// Of those that all ranks take part in alike and that no kernel of any rank ran beside: from when the last rank came, which is the one
+/// Of those that all ranks take part in alike and that neither a kernel nor another one ran beside on any rank: from when the last rank came, which is the one
 /// that it took least.
 std::vector<StepCollective> collectivesOf(const RealRun& run) {
     std::map<std::pair<CollectiveOp, Bytes>, StepCollective> found;
@@ -51,7 +51,7 @@ std::vector<StepCollective> collectivesOf(const RealRun& run) {
             for (std::size_t r = 0; r < run.ranks.size() && alone; ++r) {
                 const RankProgram& program = run.schedule.programs[run.schedule.classes[r].program];
                 if (s >= run.ranks[r].tasks.size() || t >= program.tasks.size() || !(program.tasks[t].kind == TaskKind::Collective)) alone = false;
-                else if (besideKernel(program, run.ranks[r].tasks[s], t)) alone = false;
+                else if (besideAnything(program, run.ranks[r].tasks[s], t)) alone = false;
                 else {
                     const double seconds = (run.ranks[r].tasks[s][t].end - run.ranks[r].tasks[s][t].start).seconds();
                     least = r == 0 ? seconds : std::min(least, seconds);

@@ -35,7 +35,7 @@ struct Communicator {
         bool running = false;
         Time since;
         double remainingPs = 0;
-        double slowdown = 1, slowdownByCompute = 1, coreShare = 0;
+        double slowdown = 1, slowdownByCompute = 1, busyShare = 0;
         std::uint32_t generation = 0;
     };
     std::vector<Gathering> gathering;  // usually one
@@ -68,7 +68,7 @@ struct ClassState {
     std::vector<std::uint32_t> runningInterference;  // classes of the collectives on this device now
     std::vector<std::uint32_t> slowable;             // communicators whose running collective a kernel or another one slows down here
     int runningKernels = 0;
-    double coreShares = 0;                           // what the running collectives need of this rank's core
+    double busyShares = 0;                           // what the running collectives need of this rank's core or link
 };
 
 template <class Queue>
@@ -383,7 +383,7 @@ private:
         if (slowest > 1) duration += Time::fromSeconds(price.cost.transferSeconds * (slowest - 1));
         if (price.idleWhileWaiting)
             for (const auto& [other, twin] : slot->arrived) interfere(other, price);
-        if (price.slowdownByCompute <= 1 && price.coreShare <= 0) {
+        if (price.slowdownByCompute <= 1 && price.busyShare <= 0) {
             queue_.push(now_ + duration, kEndFirst, {EventKind::CollectiveEnd, id, sequence, 0});
             return;
         }
@@ -391,8 +391,8 @@ private:
         slot->since = now_;
         slot->remainingPs = static_cast<double>(duration.picoseconds());
         slot->slowdownByCompute = price.slowdownByCompute;
-        slot->coreShare = price.coreShare;
-        for (const auto& [other, twin] : slot->arrived) classes_[other].coreShares += price.coreShare;
+        slot->busyShare = price.busyShare;
+        for (const auto& [other, twin] : slot->arrived) classes_[other].busyShares += price.busyShare;
         slot->slowdown = collectiveSlowdown(communicator, *slot);
         scheduleCollectiveEnd(id, *slot);
         const std::vector<std::uint32_t> members = communicator.members;
@@ -407,15 +407,15 @@ private:
         repace(c);
     }
 
-    /// A kernel on any of its ranks slows a collective down, and so do others that need more of the core than there is: all wait for
+    /// A kernel on any of its ranks slows a collective down, and so do others that need more of the core or the link than there is: all wait for
     /// the slowest rank.
     double collectiveSlowdown(const Communicator& communicator, const Communicator::Gathering& collective) const {
         double slowdown = 1, crowded = 1;
         for (const std::uint32_t member : communicator.members) {
             if (classes_[member].runningKernels > 0) slowdown = collective.slowdownByCompute;
-            crowded = std::max(crowded, classes_[member].coreShares);
+            crowded = std::max(crowded, classes_[member].busyShares);
         }
-        return collective.coreShare > 0 ? slowdown * crowded : slowdown;
+        return collective.busyShare > 0 ? slowdown * crowded : slowdown;
     }
 
     void scheduleCollectiveEnd(std::uint32_t id, Communicator::Gathering& collective) {
@@ -447,7 +447,7 @@ private:
         const auto slot = std::find_if(communicator.gathering.begin(), communicator.gathering.end(), [&](const auto& g) { return g.sequence == sequence; });
         if (slot == communicator.gathering.end() || slot->generation != generation) return;
         const bool slowable = slot->running;
-        const double share = slot->coreShare;
+        const double share = slot->busyShare;
         const std::vector<std::pair<std::uint32_t, TaskId>> arrived = std::move(slot->arrived);
         communicator.gathering.erase(slot);
         for (const auto& [c, t] : arrived) {
@@ -457,7 +457,7 @@ private:
             if (slowable) {
                 const auto own = std::find(classes_[c].slowable.begin(), classes_[c].slowable.end(), id);
                 if (own != classes_[c].slowable.end()) classes_[c].slowable.erase(own);
-                classes_[c].coreShares = std::max(0.0, classes_[c].coreShares - share);
+                classes_[c].busyShares = std::max(0.0, classes_[c].busyShares - share);
                 repaceCollectives(c, now_);
             }
             finish(c, t);

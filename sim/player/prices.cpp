@@ -42,7 +42,8 @@ Interference cpuInterference(CollectivePrice& price) {
     double share = cost.seconds > 0 ? std::min(1.0, cost.cpuSeconds / cost.seconds) : 0.0;
     price.slowdownByCompute = std::max(1.0, cost.slowdownByCompute > 0 ? cost.slowdownByCompute : share / kFairShare);
     share = cost.slowdownByCompute > 0 ? std::min(share / price.slowdownByCompute, kMostShare) : std::min(share, kFairShare);
-    price.coreShare = share;
+    // Several at a time share the core, or the wire: each is timed with both to itself.
+    price.busyShare = std::max(share, cost.seconds > 0 ? cost.transferSeconds / cost.seconds : 0);
     const double kernels = cost.computeSlowdown > 0 ? cost.computeSlowdown : 1 / (1 - share);
     price.idleWhileWaiting = true;
     return {0, inSteps(std::max(1.0, kernels)), true};

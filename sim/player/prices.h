@@ -31,7 +31,7 @@ struct CollectivePrice {
     CollectiveCost cost;
     std::uint32_t interference = 0;  ///< which column of NodePrices::slowdown applies while it runs
     double slowdownByCompute = 1;    ///< how much slower it runs while a kernel runs on one of its ranks
-    double coreShare = 0;            ///< of its ranks' cores, which it needs to be as fast as that; several at a time share the core
+    double busyShare = 0;            ///< of its ranks' cores or links, which it needs to be as fast as that; several at a time share them
     bool idleWhileWaiting = false;   ///< a rank that waits for its peers takes nothing from kernels (a sleeping thread, not a spinning kernel)
 };
 

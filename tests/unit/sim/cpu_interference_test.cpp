@@ -71,12 +71,12 @@ TEST(CpuInterference, CollectivesThatNeedTheWholeCoreTakeTurns) {
     both.schedule.axes.push_back({"other", 2, 1});
     const TaskId first = both.collective(kComm, 100), second = both.collective(kComm + 1, 100);
     both.schedule.collectives[1].axis = 1;
-    for (CollectivePrice& price : both.prices.collectives) price.coreShare = 1;
+    for (CollectivePrice& price : both.prices.collectives) price.busyShare = 1;
     const Timeline timeline = both.played();
     EXPECT_EQ(timeline.classes[0][first].end, ns(200));
     EXPECT_EQ(timeline.classes[0][second].end, ns(200));
-    both.prices.collectives[0].coreShare = 0.1;
-    both.prices.collectives[1].coreShare = 0.9;
+    both.prices.collectives[0].busyShare = 0.1;
+    both.prices.collectives[1].busyShare = 0.9;
     EXPECT_EQ(both.played().classes[0][second].end, ns(100));
 }
 
