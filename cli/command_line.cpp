@@ -52,6 +52,15 @@ void Command::repeated(const std::string& name, std::vector<std::string>& values
     app_->add_option(name, values, help)->type_name(type)->expected(1)->take_all()->allow_extra_args(false)->group(group);
 }
 
+void Command::list(const std::string& name, bool& given, std::vector<std::string>& values, const std::string& help, const std::string& type, const std::string& group) {
+    const auto take = [&given, &values](const std::vector<std::string>& found) {
+        given = true;
+        for (const std::string& value : found)
+            if (!value.empty()) values.push_back(value);  // none at all comes as one empty value
+    };
+    app_->add_option_function<std::vector<std::string>>(name, take, help)->type_name(type)->expected(0, CLI::detail::expected_max_vector_size)->group(group);
+}
+
 void Command::flag(const std::string& name, bool& value, const std::string& help, const std::string& group) {
     app_->add_flag(name, value, help)->group(group);
 }

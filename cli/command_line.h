@@ -32,6 +32,8 @@ public:
     void required(const std::string& name, std::string& value, const std::string& help);
     /// An option that may be repeated.
     void repeated(const std::string& name, std::vector<std::string>& values, const std::string& help, const std::string& type, const std::string& group);
+    /// An option with any number of values behind it, none included; `given` says whether it was there at all.
+    void list(const std::string& name, bool& given, std::vector<std::string>& values, const std::string& help, const std::string& type, const std::string& group);
     void flag(const std::string& name, bool& value, const std::string& help, const std::string& group);
     void footer(const std::string& text);
 

@@ -93,6 +93,7 @@ endfunction()
 # Installs headers and a package that find_package(ringside) finds (tests/install builds a project with it).
 function(ringside_install)
   install(DIRECTORY model traces sim kernels calibrate DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ringside FILES_MATCHING PATTERN "*.h")
+  install(DIRECTORY tests/data/published DESTINATION ${CMAKE_INSTALL_DATADIR}/ringside FILES_MATCHING PATTERN "*.json")
   set(package ${CMAKE_INSTALL_LIBDIR}/cmake/ringside)
   install(EXPORT ringside-targets NAMESPACE ringside:: DESTINATION ${package})
   include(CMakePackageConfigHelpers)

@@ -1,4 +1,5 @@
-// ringside validate: predicts steps with a profile, runs them here, and says how far the two are apart.
+// ringside validate: predicts steps with a profile, runs them here, and says how far the two are apart; or predicts runs that others
+// have published (published.cpp).
 #include <charconv>
 #include <filesystem>
 
@@ -13,6 +14,7 @@
 #include "calibrate/validate/validation_models.h"
 #include "cli/command.h"
 #include "cli/commands/numbers.h"
+#include "cli/commands/published.h"
 #include "cli/output/progress.h"
 #include "cli/output/validation_text.h"
 #include "traces/export/atomic_file.h"
@@ -27,6 +29,7 @@ struct ValidateFlags {
     OutputFlags output;
     std::string profile, strategies, models, localRanks, link, rounds = "3", steps, warmUp = "1", threads = "1", timeout = "60", limit, traceDir, html, samples, device = "cpu", against = "executor";
     bool paced = false, anyMachine = false;
+    PublishedFlags published;
 };
 
 Result<std::vector<std::string>> listOf(const std::string& flag, const std::string& text) {
@@ -124,6 +127,15 @@ Result<void> adaptToTorch(const ValidateFlags& flags, StepValidationOptions& opt
 }
 
 Result<int> runValidate(const ValidateFlags& flags) {
+    if (flags.published.given) {
+        if (!flags.profile.empty()) return failure(ErrorCode::Usage, "--profile", "published runs are predicted with the profiles that come with the program; leave it out");
+        for (const auto& [flag, value] : {std::pair{"--strategies", &flags.strategies}, {"--models", &flags.models}, {"--local-ranks", &flags.localRanks}, {"--link", &flags.link}, {"--steps", &flags.steps},
+                                          {"--samples", &flags.samples}, {"--limit", &flags.limit}, {"--html", &flags.html}, {"--trace-dir", &flags.traceDir}})
+            if (!value->empty()) return failure(ErrorCode::Usage, flag, "is for steps that are run here; published ones are chosen with --filter");
+        return runPublished(flags.published, flags.output);
+    }
+    TRY_VOID(refusePublishedFlags(flags.published));
+    if (flags.output.wantsCsv()) return failure(ErrorCode::Usage, "--format", "csv is for --published; take text or json");
     if (flags.profile.empty()) return failure(ErrorCode::Usage, "--profile", "name the profile to validate, as 'ringside calibrate --out here.json' wrote it: --profile here.json");
     TRY(StepValidationOptions options, optionsOf(flags));
     TRY(const std::optional<double> limit, limitOf(flags.limit));
@@ -173,13 +185,15 @@ Result<int> runValidate(const ValidateFlags& flags) {
 
 void addValidate(CommandLine& line) {
     auto flags = std::make_shared<ValidateFlags>();
-    Command command = line.add("validate", "predict steps with a profile, run them here, and compare", [flags] { return runValidate(*flags); });
+    Command command = line.add("validate", "predict steps with a profile, run them here, and compare; or compare with runs that others have published", [flags] { return runValidate(*flags); });
     command.footer(
         "Examples:\n"
         "  ringside validate --profile here.json\n"
         "  ringside validate --profile here.json --local-ranks 2 --strategies naive,ddp:bucket_mb=1,ddp,zero2,fsdp2 --html report.html\n"
         "  ringside validate --profile here-200mbit.json --local-ranks 2 --link 200mbit --rounds 5 --limit 5 --json\n"
         "  ringside validate --profile here-1gbit.json --against torch --local-ranks 2 --link 1gbit\n"
+        "  ringside validate --published --filter family=llm-foundry --plot scatter.svg\n"
+        "  ringside validate --published mine.json --json\n"
         "A strategy may carry settings, each behind a colon: ddp:bucket_mb=1:grad_accum=2.\n"
         "Exit code 1: the mean absolute error is above --limit. Exit code 3: among others, the profile is of another machine or version.");
     command.option("--profile", flags->profile, "the profile to predict with, measured here", "FILE", "Validation");
@@ -200,7 +214,8 @@ void addValidate(CommandLine& line) {
     command.flag("--any-machine", flags->anyMachine, "take a profile of another machine or version all the same", "Validation");
     command.option("--html", flags->html, "write a page with tables and both timelines of each row", "FILE", "Output");
     command.option("--trace-dir", flags->traceDir, "write both timelines of each row as Chrome traces into this folder", "DIR", "Output");
-    addOutputFlags(command, flags->output);
+    addPublishedFlags(command, flags->published);
+    addOutputFlags(command, flags->output, true);
 }
 
 }  // namespace ringside

@@ -34,7 +34,8 @@ constexpr std::array kPrecisionAliases{
     Alias{"bfloat16-mixed", "bf16-autocast"}, Alias{"mixed-bf16", "bf16-autocast"},
     Alias{"bf16-pure", "bf16"}, Alias{"pure-bf16", "bf16"}, Alias{"bf16-true", "bf16"}, Alias{"bfloat16", "bf16"},
     Alias{"bf16-fp32-master", "bf16-master"}, Alias{"bf16-mixed-master", "bf16-master"}, Alias{"bf16-master-weights", "bf16-master"},
-    Alias{"bf16-megatron", "bf16-master"},
+    Alias{"bf16-megatron", "bf16-master"}, Alias{"fp16-fp32-master", "fp16-master"}, Alias{"fp16-megatron", "fp16-master"}, Alias{"fp16-o2", "fp16-master"},
+    Alias{"mxfp8", "fp8"}, Alias{"fp8-mx", "fp8"}, Alias{"fp8-hybrid", "fp8"}, Alias{"bf16-fp8", "fp8"},
 };
 
 std::vector<Precision> precisions() {
@@ -45,7 +46,9 @@ std::vector<Precision> precisions() {
             {"fp16-autocast", Fp32,     Fp32,    Fp16, Fp16,      true,    false, true},
             {"bf16-autocast", Fp32,     Fp32,    Bf16, Bf16,      true,    false, false},
             {"bf16",          Bf16,     Bf16,    Bf16, Bf16,      false,   false, false},
-            {"bf16-master",   Bf16,     Fp32,    Bf16, Bf16,      false,   true,  false}};
+            {"bf16-master",   Bf16,     Fp32,    Bf16, Bf16,      false,   true,  false},
+            {"fp16-master",   Fp16,     Fp32,    Fp16, Fp16,      false,   true,  true},
+            {"fp8",           Bf16,     Fp32,    Fp8,  Bf16,      false,   true,  false}};
 }
 
 struct OptimizerName {

@@ -26,7 +26,8 @@ struct Precision {
 };
 
 /// "fp32", "tf32", "fp16-autocast", "bf16-autocast", "bf16" (pure), "bf16-master" (bf16 parameters, fp32 master and
-/// gradients); common other spellings are understood. The error names the nearest.
+/// gradients), "fp16-master" (the same in fp16, with loss scaling), "fp8" (as bf16-master, but linear layers other than the head
+/// multiply in eight bits); common other spellings are understood. The error names the nearest.
 Result<Precision> precisionByName(std::string_view name);
 std::vector<std::string> precisionNames();
 

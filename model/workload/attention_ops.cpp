@@ -10,6 +10,9 @@ double bytesOf(const LayerBuilder& layer, int value) { return static_cast<double
 
 double bytesOf(std::int64_t elements, DType type) { return static_cast<double>(elements) * static_cast<double>(sizeOf(type)); }
 
+/// Attention keeps its two bytes where matmuls have one.
+DType attentionMath(const Precision& precision) { return precision.math == DType::Fp8 ? precision.activation : precision.math; }
+
 std::array<std::int64_t, 6> attributesOf(const AttentionShape& shape, bool fused) {
     return {shape.heads, shape.kvHeads, shape.headDim, shape.causal, fused};
 }
@@ -65,11 +68,11 @@ int mathAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValu
         } else if (!fused) {
             op.saves.push_back(qkv.k);
         }
-        op.forward.push_back(gemmWork("attention scores", inner, precision.math, type));
+        op.forward.push_back(gemmWork("attention scores", inner, attentionMath(precision), type));
         op.forward.push_back(memoryWork("scale", 2 * square));
         if (shape.causal) op.forward.push_back(memoryWork("mask", 2 * square));
-        op.backward = {memoryWork("scale gradient", 2 * square), gemmWork("attention query gradient", outer, precision.math, type),
-                       gemmWork("attention key gradient", outer, precision.math, type)};
+        op.backward = {memoryWork("scale gradient", 2 * square), gemmWork("attention query gradient", outer, attentionMath(precision), type),
+                       gemmWork("attention key gradient", outer, attentionMath(precision), type)};
         if (repeats) op.backward.push_back(memoryWork("sum repeated keys", narrow + wide));
         if (fused) op.backward.push_back(memoryWork("concat gradient", 2 * (wide + 2 * narrow)));
         op.attentionCore = true;
@@ -105,11 +108,11 @@ int mathAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValu
     } else {
         op.saves.push_back(source);
     }
-    forward.push_back(gemmWork("attention values", outer, precision.math, type));
+    forward.push_back(gemmWork("attention values", outer, attentionMath(precision), type));
     forward.push_back(memoryWork("transpose context", 2 * wide));
     op.forward = std::move(forward);
-    op.backward = {memoryWork("transpose gradient", 2 * wide), gemmWork("attention probability gradient", inner, precision.math, type),
-                   gemmWork("attention value gradient", outer, precision.math, type)};
+    op.backward = {memoryWork("transpose gradient", 2 * wide), gemmWork("attention probability gradient", inner, attentionMath(precision), type),
+                   gemmWork("attention value gradient", outer, attentionMath(precision), type)};
     if (repeats) op.backward.push_back(memoryWork("sum repeated values", narrow + wide));
     if (cast != probabilities) op.backward.push_back(memoryWork("cast gradient", bytesOf(layer, cast) + bytesOf(layer, probabilities)));
     op.attentionCore = true;
@@ -123,7 +126,7 @@ KernelWork flashWork(const Precision& precision, std::int64_t batch, std::int64_
                      bool backward) {
     KernelWork work;
     work.cls = backward ? KernelClass::AttentionBackward : KernelClass::AttentionForward;
-    work.math = precision.math;
+    work.math = attentionMath(precision);
     work.shape = {batch, queries, keys, headDim};
     work.causal = causal;
     work.name = backward ? "flash attention gradient" : "flash attention";

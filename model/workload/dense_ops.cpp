@@ -10,6 +10,9 @@ namespace {
 double bytesOf(std::int64_t elements, DType type) { return static_cast<double>(elements) * static_cast<double>(sizeOf(type)); }
 double bytesOf(const LayerBuilder& layer, int value) { return static_cast<double>(layer.bytes(value)); }
 
+/// The arithmetic of a linear layer's products.
+DType productType(const Precision& precision, bool isHead) { return isHead && precision.math == DType::Fp8 ? precision.activation : precision.math; }
+
 }  // namespace
 
 int castIfNeeded(LayerBuilder& layer, std::string_view name, int x, DType type, std::vector<KernelWork>& kernels) {
@@ -45,11 +48,19 @@ int linear(LayerBuilder& layer, std::string_view name, int x, std::int64_t out, 
     shape.back() = out;
     const int y = layer.value(name, std::move(shape), type);
 
+    // Eight bits: the input and the output's gradient are quantised for each product, by rows and by columns. Weights are quantised once a
+    // step, which is nothing beside the rest.
+    const DType math = productType(precision, options.isHead);
+    if (math == DType::Fp8) {
+        forward.push_back(memoryWork("quantise input", bytesOf(layer, input) + 2 * bytesOf(rows * in, math)));
+        backward.push_back(memoryWork("quantise gradient", bytesOf(layer, y) + 2 * bytesOf(rows * out, math)));
+    }
+
     // Experts get equal shares of the rows; the FLOPs are those of all rows even where the shares are not whole.
     const std::int64_t share = std::max<std::int64_t>(1, rows / options.groups);
     const double exact = static_cast<double>(rows) / static_cast<double>(share * options.groups);
     const auto product = [&](std::string_view what, std::int64_t m, std::int64_t n, std::int64_t k) {
-        KernelWork work = gemmWork(what, {options.groups, m, n, k}, precision.math, type);
+        KernelWork work = gemmWork(what, {options.groups, m, n, k}, math, type);
         work.flops *= exact;
         return work;
     };
@@ -73,7 +84,7 @@ int linear(LayerBuilder& layer, std::string_view name, int x, std::int64_t out, 
     else
         op.saves = {input};
     if (castWeight >= 0) op.saves.push_back(castWeight);
-    if (input == x && layer.needsGradient(x)) op.inputGradientKernels = 1;
+    if (input == x && layer.needsGradient(x)) op.inputGradientKernels = math == DType::Fp8 ? 2 : 1;
     op.parameters = {parameters.weight};
     if (parameters.bias >= 0) {
         // As measured with PyTorch 2.15 (docs/models/workloads.md): the bias is ready first, for nn.Linear and for Conv1D. Under

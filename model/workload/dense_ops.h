@@ -13,6 +13,7 @@ struct LinearOptions {
     std::int64_t groups = 1;       ///< experts; the rows of the input are shared out evenly
     bool weightIsInByOut = false;  ///< the weight is stored [in, out] (GPT-2's Conv1D)
     bool inputGathered = false;    ///< x was gathered over the tensor axis: it is not saved, backward gathers it again
+    bool isHead = false;           ///< the projection onto the vocabulary, which fp8 recipes leave in bf16
 };
 
 /// y = x·Wᵀ + b over the last extent of x; y has the precision's activation type. Backward: input gradient (if x needs one),

@@ -28,7 +28,7 @@ int streamTable(LayerBuilder& layer, const TransformerContext& in, std::string n
 /// Loss over the vocabulary. Picotron gathers the logits first.
 int vocabLoss(LayerBuilder& layer, const TransformerContext& in, std::string_view name, int x, WeightBias head) {
     const Entered entered = enterTensorRegion(layer, in, name, x);
-    const int logits = linear(layer, name, entered.value, in.vocab(), head, {1, false, entered.gathered});
+    const int logits = linear(layer, name, entered.value, in.vocab(), head, {1, false, entered.gathered, true});
     if (in.shard.tp == 1) return crossEntropy(layer, logits);
     if (in.shard.style == TensorStyle::Megatron) return vocabParallelCrossEntropy(layer, logits, in.shard.tp);
     return crossEntropy(layer, tensorGather(layer, "logits.tensor_gather", logits, in.shard.tp));

@@ -83,6 +83,7 @@ const std::map<std::string, std::vector<std::string>> kStaircase = {
     {"calibrate/ranks", {"model/base"}},
     {"calibrate/comm", {"model/base", "kernels", "calibrate/ranks"}},
     {"calibrate/fit", {"model", "traces"}},
+    {"calibrate/published", {"model", "traces", "sim"}},
     {"calibrate", {"model", "traces", "sim", "kernels"}},
     {"cli", {"model", "traces", "sim", "kernels", "calibrate"}},
     {"gui", {"model", "traces", "sim", "calibrate"}},

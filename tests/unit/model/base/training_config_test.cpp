@@ -27,14 +27,16 @@ TEST(Precision, AutocastKeepsParametersAndGradientsInFp32) {
 }
 
 TEST(Precision, OnlyFp16NeedsLossScaling) {
-    for (const std::string& name : precisionNames()) EXPECT_EQ(precisionByName(name)->lossScaling, name == "fp16-autocast") << name;
+    for (const std::string& name : precisionNames()) EXPECT_EQ(precisionByName(name)->lossScaling, name.starts_with("fp16")) << name;
 }
 
-TEST(Precision, MasterWeightsComeWithBf16ParametersAndFp32Gradients) {
-    const Precision p = precisionByName("bf16-master").value();
-    EXPECT_TRUE(p.masterWeights);
-    EXPECT_EQ(p.parameter, DType::Bf16);
-    EXPECT_EQ(p.gradient, DType::Fp32);
+TEST(Precision, MasterWeightsComeWithParametersOfTwoBytesAndFp32Gradients) {
+    for (const char* name : {"bf16-master", "fp16-master", "fp8"}) {
+        const Precision p = precisionByName(name).value();
+        EXPECT_TRUE(p.masterWeights) << name;
+        EXPECT_EQ(sizeOf(p.parameter), 2) << name;
+        EXPECT_EQ(p.gradient, DType::Fp32) << name;
+    }
 }
 
 TEST(Precision, OtherSpellingsMeanTheSame) {

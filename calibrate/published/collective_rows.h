@@ -1,0 +1,31 @@
+// Published collective tables: the cluster, the group and the operation of a record, and what the collective model says for a size.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "model/base/collective_op.h"
+#include "model/base/json_cursor.h"
+#include "model/base/result.h"
+#include "model/base/units.h"
+#include "model/cost/collective_cost.h"
+#include "model/hardware/cluster.h"
+
+namespace ringside {
+
+struct CollectiveCase {
+    std::string device;  ///< of the catalogue
+    Cluster cluster;
+    GroupShape shape;
+    CollectiveOp op = CollectiveOp::AllReduce;
+    std::optional<CollectiveModel> model;  ///< always there
+};
+
+/// Errors (bad input) say why the record cannot be predicted; their message alone is a reason to show.
+Result<CollectiveCase> collectiveCase(const Json& record);
+
+/// Seconds of the operation on a buffer of so many bytes, as nccl-tests counts them. REQUIRES: bytes > 0.
+double predictCollectiveSeconds(const CollectiveCase& one, Bytes bytes);
+
+}  // namespace ringside

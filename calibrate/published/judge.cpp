@@ -1,0 +1,250 @@
+#include "calibrate/published/judge.h"
+
+#include <algorithm>
+#include <cctype>
+#include <mutex>
+#include <numeric>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+
+#include "calibrate/published/collective_rows.h"
+#include "calibrate/published/published_cluster.h"
+#include "calibrate/published/to_scenario.h"
+#include "model/base/names.h"
+#include "model/cost/profile.h"
+#include "sim/prediction.h"
+#include "sim/study/threads.h"
+
+namespace ringside {
+namespace {
+
+constexpr double kP90 = 1.2815515655446004;  // of the normal distribution, in standard deviations
+constexpr Bytes kLarge = 1 << 20;
+constexpr double kMostMfu = 1.05;  // parameters that only look up count as FLOPs too
+
+std::string lower(std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+}
+
+/// What one record gives: rows, or a reason.
+struct Outcome {
+    std::vector<JudgedRow> rows;
+    std::string reason;
+    bool falseFits = false, falseOutOfMemory = false;
+    bool recomputeOpen = false;    ///< the source is silent on recompute, and none was taken
+    bool recomputeNeeded = false;  ///< it is silent, but its run would not fit without
+};
+
+/// Predicts a record. Where the source is silent on recompute and the run, which was real, would not fit without, it had it; so had then
+/// the other runs of its series (`recompute`).
+Result<Prediction> predictRecord(MappedRecord& mapped, bool recompute, Outcome& out) {
+    const PredictOptions options = {.sensitivity = false, .memoryTimeline = false, .explain = false};
+    if (recompute && mapped.recomputeOpen) takeFullRecompute(mapped, "other runs of this series do not fit without");
+    TRY(Prediction prediction, predict(mapped.scenario, options));
+    out.recomputeNeeded = mapped.recomputeOpen && prediction.verdict == MemoryVerdict::OutOfMemory;
+    if (out.recomputeNeeded) {
+        takeFullRecompute(mapped, "it does not fit without");
+        return predict(mapped.scenario, options);
+    }
+    out.recomputeOpen = mapped.recomputeOpen;
+    return prediction;
+}
+
+JudgedRow rowOf(const PublishedRecord& record) {
+    JudgedRow row;
+    row.id = record.id;
+    row.kind = record.kind;
+    row.family = record.family;
+    row.source = record.source;
+    row.model = record.model.name;
+    row.group = record.kind == RecordKind::Collective ? std::string() : classOf(record);
+    return row;
+}
+
+/// Rows of one source, model and device kind: what differs between them are the knobs.
+std::string sweepOf(const PublishedRecord& record, const std::string& device) {
+    return fmt::format("{}|{}|{}|{}|{}|{}", nameOf(record.kind), record.source, record.model.name, record.model.layers.value_or(0), record.model.hidden.value_or(0), device);
+}
+
+/// Runs of one source with one name of a model on one device are taken to be configured alike where the source is silent.
+std::string seriesOf(const PublishedRecord& record) { return record.source + "|" + record.model.name + "|" + record.hardware.gpu; }
+
+/// A source's own doubt about a figure.
+bool isDoubted(const PublishedRecord& record) { return !record.flag.empty(); }
+
+Result<Outcome> judgeTraining(const PublishedRecord& record, const Catalogs& catalogs, bool recompute) {
+    Outcome out;
+    TRY(MappedRecord mapped, toScenario(record, catalogs));
+    TRY(const Prediction prediction, predictRecord(mapped, recompute, out));
+    JudgedRow row = rowOf(record);
+    TRY(row.measured, measuredStepSeconds(record, mapped.scenario));
+    row.predicted = prediction.stepSeconds;
+    // No device does more than its peak: such a figure is another quantity than it says.
+    const double measuredMfu = prediction.mfu * row.predicted / row.measured;
+    if (measuredMfu > kMostMfu) return badInput("", fmt::format("the measured figure is {:.2f} times the device's peak for this precision; it cannot be right", measuredMfu));
+    row.p10 = prediction.p10Seconds;
+    row.p90 = prediction.p90Seconds;
+    row.device = mapped.scenario.cluster.nodes.front().kind.device.name;
+    row.strategy = mapped.strategy;
+    row.assumed = mapped.assumed;
+    row.predictedOutOfMemory = prediction.verdict == MemoryVerdict::OutOfMemory;
+    row.sweep = sweepOf(record, row.device);
+    // Device-seconds per token (or image): what one pays for, so that rows of different batches can be ordered.
+    const double work = static_cast<double>(mapped.scenario.globalBatch()) * static_cast<double>(std::max<std::int64_t>(1, mapped.scenario.training.seqLen));
+    const double share = static_cast<double>(mapped.scenario.cluster.deviceCount()) / work;
+    row.predictedCost = row.predicted * share;
+    row.measuredCost = row.measured * share;
+    out.falseOutOfMemory = row.predictedOutOfMemory;
+    out.rows.push_back(std::move(row));
+    return out;
+}
+
+Result<Outcome> judgeMemory(const PublishedRecord& record, const Catalogs& catalogs, bool recompute) {
+    Outcome out;
+    if (record.peak.bytes == 0 && !record.peak.outOfMemory) return badInput("", "no peak is given in a unit that is known (peak_mem_gib, peak_mem_mib, peak_mem_gb, nvml_used_mib)");
+    TRY(MappedRecord mapped, toScenario(record, catalogs));
+    TRY(const Prediction prediction, predictRecord(mapped, recompute, out));
+    JudgedRow row = rowOf(record);
+    using Of = PublishedPeak::Of;
+    const MemoryReport& memory = prediction.memory;
+    row.predicted = static_cast<double>(record.peak.of == Of::Device ? memory.peakDevice() : record.peak.of == Of::Reserved ? memory.peakReserved : memory.peakAllocated);
+    row.measured = record.peak.bytes;
+    row.device = mapped.scenario.cluster.nodes.front().kind.device.name;
+    row.strategy = mapped.strategy;
+    row.assumed = mapped.assumed;
+    row.predictedOutOfMemory = prediction.verdict == MemoryVerdict::OutOfMemory;
+    row.sweep = sweepOf(record, row.device);
+    row.predictedCost = row.predicted;
+    row.measuredCost = row.measured;
+    if (record.peak.outOfMemory) {
+        out.falseFits = !row.predictedOutOfMemory;
+        out.reason = fmt::format("ran out of memory, so there is no peak to compare; predicted {}to fit", out.falseFits ? "" : "not ");
+        return out;
+    }
+    out.falseOutOfMemory = row.predictedOutOfMemory;
+    out.rows.push_back(std::move(row));
+    return out;
+}
+
+Result<Outcome> judgeCollective(const PublishedRecord& record, const Catalogs& catalogs) {
+    TRY(const CollectiveCase one, collectiveCase(record.json));
+    TRY(const Device device, catalogs.hardware.findDevice(deviceNameOf(record.hardware.gpu)));
+    const Profile profile = datasheetProfile(device);
+    Outcome out;
+    for (const CollectiveSample& sample : record.table) {
+        JudgedRow row = rowOf(record);
+        row.id = fmt::format("{}/{}", record.id, sample.bytes);
+        row.group = classOf(record, sample.bytes);
+        row.device = device.name;
+        row.strategy = record.strategy.kind;
+        row.predicted = predictCollectiveSeconds(one, sample.bytes);
+        row.measured = sample.seconds;
+        // Small messages rest on latency, large ones on bandwidth.
+        const double spread = kP90 * (sample.bytes >= kLarge ? profile.collectiveBandwidth : profile.collectiveLatency).relativeSpread;
+        row.p10 = row.predicted * (1 - spread);
+        row.p90 = row.predicted * (1 + spread);
+        row.sweep = record.id;
+        row.predictedCost = row.predicted;
+        row.measuredCost = row.measured;
+        out.rows.push_back(std::move(row));
+    }
+    return out;
+}
+
+Outcome judgeOne(const PublishedRecord& record, const Catalogs& catalogs, bool recompute) {
+    Outcome doubted;
+    if (isDoubted(record)) {
+        doubted.reason = fmt::format("flagged: {}", record.flag);
+        return doubted;
+    }
+    Result<Outcome> result = badInput("", "kernel tables are what profiles are fitted on; they are no runs");
+    if (record.kind == RecordKind::Training) result = judgeTraining(record, catalogs, recompute);
+    if (record.kind == RecordKind::Memory) result = judgeMemory(record, catalogs, recompute);
+    if (record.kind == RecordKind::Collective) result = judgeCollective(record, catalogs);
+    if (result) return std::move(*result);
+    Outcome failed;
+    failed.reason = result.error().message;
+    return failed;
+}
+
+}  // namespace
+
+std::string classOf(const PublishedRecord& record, Bytes bytes) {
+    if (record.kind == RecordKind::Collective) return bytes >= kLarge ? "collectives >= 1 MiB" : "collectives < 1 MiB";
+    if (record.kind != RecordKind::Training) return std::string(nameOf(record.kind));
+    const PublishedStrategy& strategy = record.strategy;
+    if (strategy.tp * strategy.pp * strategy.cp > 1) return "hybrid (tp/pp/cp)";
+    if (record.hardware.gpus == 1) return "single device";
+    return record.hardware.nodes.value_or(1) > 1 ? "multi-node data parallel" : "single-node data parallel";
+}
+
+Result<RecordFilter> recordFilter(const std::string& text) {
+    static const std::vector<std::string> keys = {"kind", "class", "family", "device", "strategy", "model", "source", "id"};
+    const std::size_t equals = text.find('=');
+    RecordFilter filter{equals == std::string::npos ? "" : text.substr(0, equals), lower(equals == std::string::npos ? text : text.substr(equals + 1))};
+    if (filter.value.empty()) return failure(ErrorCode::Usage, "--filter", fmt::format("'{}' has no value; expected text, or key=text", text));
+    if (!filter.key.empty() && std::find(keys.begin(), keys.end(), filter.key) == keys.end()) return failure(ErrorCode::Usage, "--filter", unknownName("key", filter.key, keys));
+    return filter;
+}
+
+bool matches(const PublishedRecord& record, const std::vector<RecordFilter>& filters) {
+    const bool collective = record.kind == RecordKind::Collective;
+    const std::string& gpu = record.hardware.gpu;
+    const std::pair<const char*, std::string> fields[] = {
+        {"kind", std::string(nameOf(record.kind))}, {"class", collective ? "collectives" : classOf(record)}, {"family", record.family},
+        {"device", gpu + " " + deviceNameOf(gpu)},  {"strategy", record.strategy.kind},
+        {"model", record.model.name},               {"source", record.source},
+        {"id", record.id}};
+    return std::all_of(filters.begin(), filters.end(), [&](const RecordFilter& filter) {
+        return std::any_of(std::begin(fields), std::end(fields), [&](const auto& field) {
+            return (filter.key.empty() || filter.key == field.first) && lower(field.second).find(filter.value) != std::string::npos;
+        });
+    });
+}
+
+PublishedVerdict judge(const std::vector<PublishedRecord>& records, const Catalogs& catalogs, int threads, const std::function<void(std::size_t)>& progress) {
+    std::vector<Outcome> outcomes(records.size());
+    std::size_t done = 0;
+    std::mutex reporting;
+    const auto judgeAll = [&](const std::vector<std::size_t>& which, bool recompute) {
+        onThreads(threads, [&] {
+            tbb::parallel_for(
+                tbb::blocked_range<std::size_t>(0, which.size(), 1),
+                [&](const tbb::blocked_range<std::size_t>& range) {
+                    for (std::size_t w = range.begin(); w < range.end(); ++w) {
+                        outcomes[which[w]] = judgeOne(records[which[w]], catalogs, recompute);
+                        const std::lock_guard lock(reporting);
+                        done += recompute ? 0 : 1;
+                        if (progress) progress(done);
+                    }
+                },
+                tbb::simple_partitioner());
+        });
+    };
+    std::vector<std::size_t> all(records.size()), again;
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    judgeAll(all, false);
+    std::set<std::string> recomputing;
+    for (std::size_t i = 0; i < records.size(); ++i)
+        if (outcomes[i].recomputeNeeded) recomputing.insert(seriesOf(records[i]));
+    for (std::size_t i = 0; i < records.size(); ++i)
+        if (outcomes[i].recomputeOpen && recomputing.contains(seriesOf(records[i]))) again.push_back(i);
+    judgeAll(again, true);
+    PublishedVerdict verdict;
+    verdict.records = records.size();
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        Outcome& outcome = outcomes[i];
+        if (outcome.rows.empty()) verdict.skipped.push_back({records[i].id, records[i].family, outcome.reason, records[i].kind});
+        for (JudgedRow& row : outcome.rows) verdict.rows.push_back(std::move(row));
+        verdict.falseFits += outcome.falseFits ? 1 : 0;
+        verdict.falseOutOfMemory += outcome.falseOutOfMemory ? 1 : 0;
+    }
+    return verdict;
+}
+
+}  // namespace ringside

@@ -1,0 +1,166 @@
+#include "calibrate/published/published_model.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace ringside {
+namespace {
+
+/// Lower case letters and digits only: "LLAMA3.1_405B" and "llama-3.1-405b" are one name.
+std::string plain(const std::string& text) {
+    std::string out;
+    for (const char c : text)
+        if (std::isalnum(static_cast<unsigned char>(c))) out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return out;
+}
+
+bool has(const std::string& text, std::string_view word) { return text.find(word) != std::string::npos; }
+
+struct KnownModel {
+    std::string_view word;   ///< in the plain name
+    std::string_view model;  ///< of the catalogue
+};
+/// Models that sources name without their sizes. More particular words stand first.
+constexpr KnownModel kByName[] = {
+    {"llama31405b", "llama-3.1-405b"}, {"llama3405b", "llama-3.1-405b"}, {"llama370b", "llama-3-70b"}, {"llama3170b", "llama-3.1-70b"}, {"llama38b", "llama-3-8b"},
+    {"llama318b", "llama-3.1-8b"},     {"llama321b", "llama-3.2-1b"},    {"llama323b", "llama-3.2-3b"}, {"llama213b", "llama-2-13b"}, {"llama27b", "llama-2-7b"},
+    {"llama270b", "llama-2-70b"},      {"llamalike70b", "llama-2-70b"},  {"llamalike7b", "llama-2-7b"}, {"mixtral8x7b", "mixtral-8x7b"}, {"mistral7b", "mistral-7b"},
+    {"qwen2505b", "qwen2.5-0.5b"},     {"qwen2515b", "qwen2.5-1.5b"},    {"qwen253b", "qwen2.5-3b"},    {"qwen257b", "qwen2.5-7b"}, {"qwen2514b", "qwen2.5-14b"},
+    {"qwen2532b", "qwen2.5-32b"},      {"qwen2572b", "qwen2.5-72b"},     {"gpt2xl", "gpt2-xl"},         {"gpt2large", "gpt2-large"}, {"gpt2medium", "gpt2-medium"},
+    {"gpt3175b", "gpt3-175b"},         {"vitl16", "vit-l-16"},           {"vitb16", "vit-b-16"},        {"resnet152", "resnet-152"}, {"resnet101", "resnet-101"},
+    {"resnet34", "resnet-34"},         {"resnet18", "resnet-18"},        {"vgg16", "vgg-16"},
+};
+
+/// Published architectures that the catalogue does not hold.
+struct KnownSizes {
+    std::string_view word;
+    const char* config;
+};
+constexpr KnownSizes kSizes[] = {
+    {"qwen332b", R"({"name": "qwen3-32b", "model_type": "qwen3", "num_hidden_layers": 64, "hidden_size": 5120, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 25600, "vocab_size": 151936, "max_position_embeddings": 40960})"},
+    {"gpt320b", R"({"name": "gpt3-20b", "model_type": "gpt2", "n_layer": 44, "n_embd": 6144, "n_head": 48, "n_inner": 24576, "vocab_size": 51200, "n_positions": 2048})"},
+    {"gpt37b", R"({"name": "gpt-7b", "model_type": "gpt2", "n_layer": 32, "n_embd": 4096, "n_head": 32, "vocab_size": 50304, "n_positions": 2048})"},
+};
+
+/// Words of architectures that the model has no form of; the rest of the reason.
+struct Unsupported {
+    std::string_view word, why;
+};
+constexpr Unsupported kUnsupported[] = {
+    {"resnext", "grouped convolutions"}, {"seresnext", "grouped convolutions"}, {"efficientnet", "depthwise convolutions"}, {"efficientdet", "depthwise convolutions"},
+    {"gpunet", "depthwise convolutions"}, {"maskrcnn", "a detector of two stages"}, {"ssd", "a detector"}, {"nnunet", "a U-Net"}, {"unet", "a U-Net"},
+    {"transformerxl", "relative attention with a memory"}, {"bart", "an encoder and a decoder"}, {"gnmt", "a recurrent network"}, {"jasper", "one-dimensional convolutions"},
+    {"ncf", "embedding tables"}, {"dlrm", "embedding tables"}, {"hifigan", "a vocoder"}, {"moflow", "a flow model"}, {"tft", "a recurrent network"},
+    {"deepseek", "latent attention and a mixture of experts with shared ones"}, {"kimi", "latent attention and a mixture of experts with shared ones"},
+    {"nemotron3", "state-space layers"}, {"nemotron", "an architecture that the source does not state"}, {"gptoss", "sliding windows and a mixture of experts"},
+    {"a3b", "a fine-grained mixture of experts"}, {"a22b", "a fine-grained mixture of experts"}, {"albert", "layers that share parameters"}, {"flant5", "an encoder and a decoder"},
+};
+
+Result<void> needs(const PublishedModel& model) {
+    const char* missing = !model.layers ? "layers" : !model.hidden ? "hidden" : nullptr;
+    if (missing) return badInput("", fmt::format("the model '{}' is not known by name, and its {} are not stated", model.name, missing));
+    return {};
+}
+
+/// Where the heads are not stated: GPT-3's of the same width, else of size 96, 128 or 64, the first that divides.
+std::int64_t headsOf(const PublishedModel& model, std::vector<std::string>& assumed) {
+    if (model.heads) return *model.heads;
+    constexpr std::pair<std::int64_t, std::int64_t> kGpt3[] = {{768, 12}, {1024, 16}, {1536, 16}, {2048, 16}, {2560, 32}, {4096, 32}, {5120, 40}, {12288, 96}};
+    std::int64_t heads = 0;
+    for (const auto& [hidden, own] : kGpt3)
+        if (hidden == *model.hidden) heads = own;
+    for (const std::int64_t size : {96, 128, 64})
+        if (heads == 0 && *model.hidden % size == 0) heads = *model.hidden / size;
+    if (heads == 0) heads = 1;
+    assumed.push_back(fmt::format("heads not stated: {} of size {}", heads, *model.hidden / heads));
+    return heads;
+}
+
+MappedModel bert(const PublishedModel& model, const std::string& name) {
+    MappedModel out;
+    out.style = ModelStyle::Bert;
+    const bool large = has(name, "large");
+    out.model = {{"name", model.name}, {"model_type", "bert"}, {"num_hidden_layers", model.layers.value_or(large ? 24 : 12)}, {"hidden_size", model.hidden.value_or(large ? 1024 : 768)},
+                 {"num_attention_heads", model.heads.value_or(large ? 16 : 12)}, {"intermediate_size", model.ffn.value_or(large ? 4096 : 3072)}, {"vocab_size", model.vocab.value_or(30522)},
+                 {"max_position_embeddings", std::max<std::int64_t>(512, model.seqLen.value_or(512))}, {"type_vocab_size", 2}};
+    // Question answering and classification have a head of two columns, which is nothing; pre-training predicts words.
+    if (!has(name, "squad") && !has(name, "uncased")) out.model["architectures"] = Json::array({"BertForPreTraining"});
+    return out;
+}
+
+Result<MappedModel> mpt(const PublishedModel& model) {
+    MappedModel out;
+    out.style = ModelStyle::Mpt;
+    TRY_VOID(needs(model));
+    const std::int64_t ffn = model.ffn.value_or(4 * *model.hidden);
+    if (ffn % *model.hidden != 0) return badInput("", fmt::format("an MPT with a feed-forward size of {} is not supported; expected a multiple of {}", ffn, *model.hidden));
+    out.model = {{"name", model.name}, {"model_type", "mpt"}, {"n_layers", *model.layers}, {"d_model", *model.hidden}, {"n_heads", headsOf(model, out.assumed)}, {"expansion_ratio", ffn / *model.hidden},
+                 {"max_seq_len", model.seqLen.value_or(2048)}, {"vocab_size", model.vocab.value_or(50368)}, {"no_bias", false}, {"attn_config", {{"alibi", false}}}};
+    return out;
+}
+
+Result<MappedModel> gpt(const PublishedModel& model) {
+    MappedModel out;
+    out.style = ModelStyle::Gpt;
+    TRY_VOID(needs(model));
+    // 50,257 words padded as Megatron does, to a multiple of 128 for each of eight tensor-parallel ranks.
+    constexpr std::int64_t kPadded = 51200;
+    if (!model.vocab) out.assumed.push_back(fmt::format("vocabulary not stated: {}", kPadded));
+    out.model = {{"name", model.name}, {"model_type", "gpt2"}, {"n_layer", *model.layers}, {"n_embd", *model.hidden}, {"n_head", headsOf(model, out.assumed)}, {"n_inner", model.ffn.value_or(4 * *model.hidden)},
+                 {"vocab_size", model.vocab.value_or(kPadded)}, {"n_positions", std::max<std::int64_t>(1024, model.seqLen.value_or(1024))}};
+    return out;
+}
+
+Result<MappedModel> llama(const PublishedModel& model, const char* type) {
+    MappedModel out;
+    TRY_VOID(needs(model));
+    if (!model.ffn || !model.vocab) return badInput("", fmt::format("the model '{}' is not known by name, and its {} is not stated", model.name, model.ffn ? "vocab" : "ffn"));
+    const std::int64_t heads = headsOf(model, out.assumed);
+    out.model = {{"name", model.name}, {"model_type", type}, {"num_hidden_layers", *model.layers}, {"hidden_size", *model.hidden}, {"num_attention_heads", heads},
+                 {"num_key_value_heads", model.kvHeads.value_or(heads)}, {"intermediate_size", *model.ffn}, {"vocab_size", *model.vocab},
+                 {"max_position_embeddings", std::max<std::int64_t>(4096, model.seqLen.value_or(4096))}};
+    return out;
+}
+
+}  // namespace
+
+Result<MappedModel> modelOf(const PublishedModel& model) {
+    const std::string name = plain(model.name);
+    if (name.empty() || name == "seecontext") return badInput("", "the model is not stated");
+    for (const Unsupported& one : kUnsupported)
+        if (has(name, one.word)) return badInput("", fmt::format("the model '{}' is not supported: {}", model.name, one.why));
+    MappedModel out;
+    if (has(name, "resnet50")) {
+        out.style = ModelStyle::ConvNet;
+        out.model = "resnet-50";
+        return out;
+    }
+    if (has(name, "bert")) return bert(model, name);
+    const bool sized = model.layers && model.hidden;
+    if (has(name, "mpt")) return mpt(model);
+    if (sized && (has(name, "llama") || has(name, "mistral") || (model.kvHeads && model.heads && *model.kvHeads != *model.heads))) return llama(model, "llama");
+    if (sized && has(name, "qwen3")) return llama(model, "qwen3");
+    if (sized && has(name, "qwen2")) return llama(model, "qwen2");
+    if (sized) return gpt(model);
+    for (const KnownModel& one : kByName)
+        if (has(name, one.word)) {
+            out.model = std::string(one.model);
+            const bool image = one.model.starts_with("resnet") || one.model.starts_with("vgg");
+            out.style = image ? ModelStyle::ConvNet : one.model.starts_with("gpt") ? ModelStyle::Gpt : ModelStyle::Llama;
+            return out;
+        }
+    for (const KnownSizes& one : kSizes)
+        if (has(name, one.word) || (one.word == "gpt37b" && has(name, "gpt7b"))) {
+            TRY(out.model, parseJson(one.config, std::string(one.word)));
+            out.style = name.starts_with("gpt") ? ModelStyle::Gpt : ModelStyle::Llama;
+            out.assumed.push_back("sizes not stated: those usually published for this name");
+            return out;
+        }
+    return badInput("", fmt::format("the model '{}' is not supported: its sizes are not stated and the catalogue does not know it", model.name));
+}
+
+}  // namespace ringside

@@ -1,0 +1,308 @@
+#include "calibrate/published/to_scenario.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "calibrate/published/published_cluster.h"
+#include "calibrate/published/published_model.h"
+#include "model/base/check.h"
+#include "model/workload/model_spec.h"
+
+namespace ringside {
+namespace {
+
+std::string lower(std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+}
+
+bool has(const std::string& text, std::string_view word) { return text.find(word) != std::string::npos; }
+
+/// Text under a key that nobody must give.
+std::string textAt(const Json& object, const char* key) { return object.is_object() && object.contains(key) && object[key].is_string() ? object[key].get<std::string>() : std::string(); }
+
+constexpr const char* kNoRecompute = "recompute not stated: none";
+
+/// Who trains: this settles precision, optimizer and reduction where a source does not.
+enum class Trainer : std::uint8_t { Torch, Fsdp, DeepSpeed, Megatron };
+
+class Mapper {
+public:
+    Mapper(const PublishedRecord& record, const Catalogs& catalogs)
+        : record_(record), catalogs_(catalogs), strategy_(record.strategy), kind_(lower(record.strategy.kind)), notes_(lower(record.notes)) {}
+
+    Result<MappedRecord> run() {
+        TRY_VOID(checkMethod());
+        TRY(MappedModel model, modelOf(record_.model));
+        out_.assumed = std::move(model.assumed);
+        style_ = model.style;
+        out_.document["model"] = std::move(model.model);
+        TRY(cluster_, clusterOf(record_.hardware, catalogs_.hardware));
+        out_.document["cluster"] = toJson(cluster_);
+        TRY_VOID(mapStrategy());
+        TRY_VOID(mapPrecision());
+        TRY_VOID(mapTraining());
+        TRY_VOID(mapBatch());
+        Result<Scenario> scenario = resolveScenario(out_.document, record_.place(), catalogs_);
+        if (!scenario) return badInput("", scenario.error().message);
+        out_.scenario = std::move(*scenario);
+        out_.strategy = out_.scenario.parallel.strategy;
+        return std::move(out_);
+    }
+
+private:
+    Json& strategy() { return out_.document["strategy"]; }
+    Json& training() { return out_.document["training"]; }
+    const Device& device() const { return cluster_.nodes.front().kind.device; }
+    bool hybrid() const { return strategy_.tp * strategy_.pp * strategy_.cp > 1; }
+    void assume(std::string what) { out_.assumed.push_back(std::move(what)); }
+
+    /// Fine-tuning recipes say more than a strategy.
+    Result<void> checkMethod() {
+        const Json& given = record_.json.at("strategy");
+        const std::string method = textAt(given, "method"), technique = textAt(given, "technique");
+        const std::string task = textAt(record_.json.contains("source") ? record_.json.at("source") : Json(), "task");
+        if (has(lower(task), "lora")) return badInput("", fmt::format("the task '{}' is not supported: adapters", task));
+        if (has(lower(method + technique), "lora")) return badInput("", fmt::format("the method '{}' is not supported: adapters", method + technique));
+        if (technique == "Baseline") return badInput("", "samples of varying length: what is in a batch is not stated");
+        if (!technique.empty() && !has(technique, "Packed")) return badInput("", fmt::format("the technique '{}' and those before it are not all supported", technique));
+        torchtune_ = has(record_.source, "torchtune");
+        if (torchtune_ && technique.empty() && kind_ == "single") return badInput("", "the recipe steps inside backward with a paged optimizer, which is not supported");
+        return {};
+    }
+
+    Result<void> mapStrategy() {
+        const bool zero1 = has(kind_, "zero1") || has(kind_, "zero-1");
+        const bool distributedOptimizer = has(kind_, "distributed optimizer");
+        if (has(kind_, "megatron-fsdp")) {
+            trainer_ = Trainer::Fsdp;
+            strategy()["name"] = "fsdp2";
+        } else if (has(kind_, "megatron") || distributedOptimizer || kind_ == "3d" || kind_ == "hybrid" || (hybrid() && (kind_.starts_with("ddp") || kind_ == "tp" || kind_ == "pp"))) {
+            mapMegatron(zero1 || distributedOptimizer);
+        } else if (kind_.starts_with("fsdp") || kind_ == "hsdp") {
+            mapFsdp();
+        } else if (kind_.starts_with("zero")) {
+            trainer_ = Trainer::DeepSpeed;
+            const char* stage = has(kind_, "3") ? "zero3" : has(kind_, "2") ? "zero2" : zero1 ? "zero1" : nullptr;
+            if (!stage) return badInput("", fmt::format("the strategy '{}' is not known", strategy_.kind));
+            strategy()["name"] = stage;
+            if (has(lower(strategy_.offload), "cpu")) strategy()["offload_optimizer"] = "cpu";
+            if (has(lower(strategy_.offload), "activation")) assume("activation checkpoints are taken to stay on the device");
+        } else if (kind_ == "ddp" || kind_.starts_with("ddp ") || kind_ == "single" || kind_ == "dp" || kind_ == "naive") {
+            const bool alone = record_.hardware.gpus == 1;
+            if (has(notes_, "megatron")) {  // its data parallelism, with its optimizer and its types
+                mapMegatron(false);
+                if (alone) strategy() = {{"name", "single"}};
+                return {};
+            }
+            strategy()["name"] = alone ? "single" : kind_ == "single" ? "ddp" : kind_.substr(0, kind_.find(' '));
+        } else if (kind_.empty()) {
+            return badInput("", "the strategy is not stated");
+        } else {
+            return badInput("", fmt::format("the strategy '{}' is not known", strategy_.kind));
+        }
+        if (strategy_.tp > 1) strategy()["tp"] = strategy_.tp;
+        if (strategy_.pp > 1) strategy()["pp"] = strategy_.pp;
+        if (strategy_.cp > 1) strategy()["cp"] = strategy_.cp;
+        if (strategy_.ep > 1) return badInput("", fmt::format("expert parallelism over {} ranks of a model that is not supported", strategy_.ep));
+        return {};
+    }
+
+    void mapMegatron(bool distributedOptimizer) {
+        trainer_ = Trainer::Megatron;
+        strategy()["name"] = "megatron";
+        strategy()["use_distributed_optimizer"] = distributedOptimizer;
+        // Recipes that name the distributed optimizer are of a time at which overlap and sequence parallelism were the rule.
+        const bool overlaps = distributedOptimizer && (strategy_.overlap.empty() || has(strategy_.overlap, "grad-reduce"));
+        if (overlaps) {
+            strategy()["overlap_grad_reduce"] = true;
+            strategy()["overlap_param_gather"] = true;
+        }
+        if (distributedOptimizer && strategy_.tp > 1) strategy()["sequence_parallel"] = true;
+        if (strategy_.vp > 1 && strategy_.pp > 1) {
+            strategy()["pipeline_schedule"] = "interleaved";
+            strategy()["virtual_stages"] = strategy_.vp;
+        }
+    }
+
+    void mapFsdp() {
+        trainer_ = Trainer::Fsdp;
+        const bool hybridShard = kind_ == "hsdp" || has(kind_, "hybrid");
+        if (hybrid() || has(kind_, "fsdp2") || torchtune_) {
+            strategy()["name"] = hybridShard ? "hsdp" : "fsdp2";
+            if (has(lower(strategy_.offload), "cpu")) strategy()["cpu_offload"] = true;
+            return;
+        }
+        if (has(lower(strategy_.offload), "cpu")) strategy()["cpu_offload"] = true;
+        strategy()["name"] = "fsdp1";
+        if (hybridShard) strategy()["sharding_strategy"] = "hybrid_shard";
+        if (has(kind_, "grad")) strategy()["sharding_strategy"] = "shard_grad_op";
+    }
+
+    Result<void> mapPrecision() {
+        const std::string text = lower(strategy_.precision);
+        const bool hasTf32 = device().peakDenseTflops.count(DType::Tf32) > 0;
+        const bool half = has(text, "16");
+        if (has(text, "fp4")) return badInput("", fmt::format("the precision '{}' is not supported", strategy_.precision));
+        if (has(text, "fp8")) {
+            if (device().peakDenseTflops.count(DType::Fp8) == 0) return badInput("", fmt::format("the device {} has no fp8 arithmetic", device().name));
+            training()["precision"] = "fp8";
+        } else if (has(text, "tf32")) {
+            training()["precision"] = hasTf32 ? "tf32" : "fp32";
+        } else if (has(text, "fp32") && !half) {
+            training()["precision"] = "fp32";
+        } else if (half && trainer_ == Trainer::Fsdp) {
+            if (!has(text, "bf16")) return badInput("", fmt::format("the precision '{}' of FSDP is not supported", strategy_.precision));
+            if (torchtune_) training()["precision"] = "bf16";  // parameters are kept in it too
+            else strategy()["param_dtype"] = "bf16";
+        } else if (half && (trainer_ == Trainer::Megatron || trainer_ == Trainer::DeepSpeed)) {
+            // Weights of two bytes with an fp32 copy in the optimizer.
+            training()["precision"] = has(text, "bf16") && !has(text, "fp16") ? "bf16-master" : "fp16-master";
+        } else if (half) {
+            const bool bf16 = has(text, "bf16") && !has(text, "fp16");
+            const bool pure = bf16 && text == "bf16" && kind_ == "single";
+            training()["precision"] = pure ? "bf16" : bf16 ? "bf16-autocast" : "fp16-autocast";
+        } else if (text.empty()) {
+            return badInput("", "the precision is not stated");
+        } else {
+            return badInput("", fmt::format("the precision '{}' is not known", strategy_.precision));
+        }
+        return {};
+    }
+
+    std::string optimizerName() const {
+        const std::string text = lower(strategy_.optimizer);
+        if (has(text, "8bit") || has(text, "8-bit")) return "adam-8bit";
+        if (has(text, "adafactor")) return "adafactor";
+        if (has(text, "decoupled")) return "adamw-for-loop";  // Composer's own: tensor by tensor
+        if (has(text, "momentum")) return "momentum";
+        if (has(text, "sgd")) return style_ == ModelStyle::ConvNet ? "momentum" : "sgd";
+        if (has(text, "fused")) return "adamw-fused";
+        if (has(text, "adam")) return "adamw";
+        if (style_ == ModelStyle::ConvNet) return "momentum";
+        // Apex's and DeepSpeed's optimizers are fused; BERT's recipes use them too.
+        return trainer_ == Trainer::Megatron || trainer_ == Trainer::DeepSpeed || style_ == ModelStyle::Bert ? "adamw-fused" : "adamw";
+    }
+
+    Result<void> mapTraining() {
+        const bool old = device().computeCapability.value_or(8) < 8 || has(notes_, "megatron-deepspeed") || style_ == ModelStyle::Bert;  // before fused attention
+        training()["optimizer"] = optimizerName();
+        if (style_ != ModelStyle::ConvNet) {
+            if (!record_.model.seqLen) return badInput("", "the sequence length is not stated");
+            training()["seq_len"] = *record_.model.seqLen;
+            training()["attention"] = old ? "math" : "flash";
+            training()["dropout"] = style_ == ModelStyle::Bert || (style_ == ModelStyle::Gpt && old);
+            training()["recompute"] = recompute();
+        }
+        const bool clips = strategy_.gradClip.has_value() || trainer_ == Trainer::Megatron || style_ == ModelStyle::Bert;
+        training()["gradient_clipping"] = clips;
+        return {};
+    }
+
+    std::string recompute() {
+        const std::string text = lower(strategy_.actCkpt);
+        if (has(text, "full")) return "full";
+        if (has(text, "selective")) return "selective";
+        if (torchtune_ && kind_ != "single") {
+            assume("recompute not stated: full, as in torchtune's recipes");
+            return "full";
+        }
+        const bool recipe = out_.document["strategy"].value("use_distributed_optimizer", false) || has(kind_, "megatron-fsdp");
+        if (recipe && text.empty()) {
+            assume("recompute not stated: none, as in recipes with a distributed optimizer");
+        } else if (text.empty() || has(text, "not stated")) {
+            assume(kNoRecompute);
+            out_.recomputeOpen = true;
+        }
+        return "none";
+    }
+
+    /// micro_batch × grad_accum × data-parallel ranks = global_batch, with what the source leaves open.
+    Result<void> mapBatch() {
+        const std::int64_t ways = strategy_.tp * strategy_.pp * strategy_.cp;
+        if (record_.hardware.gpus % ways != 0) return badInput("", fmt::format("{} devices cannot be shared out over tp × pp × cp = {}", record_.hardware.gpus, ways));
+        const std::int64_t dp = record_.hardware.gpus / ways;
+        if (strategy_.dp && *strategy_.dp != dp) return badInput("", fmt::format("dp is {}, but {} devices leave {}", *strategy_.dp, record_.hardware.gpus, dp));
+        std::optional<std::int64_t> perRank;  // samples of one data-parallel rank in a step
+        if (strategy_.globalBatch) {
+            if (*strategy_.globalBatch % dp != 0) return badInput("", fmt::format("a global batch of {} does not divide over {} data-parallel ranks", *strategy_.globalBatch, dp));
+            perRank = *strategy_.globalBatch / dp;
+        } else if (strategy_.batchPerDp) {
+            perRank = *strategy_.batchPerDp;
+        } else if (strategy_.globalBatchTokens && record_.model.seqLen) {
+            perRank = std::max<std::int64_t>(1, static_cast<std::int64_t>(*strategy_.globalBatchTokens / static_cast<double>(*record_.model.seqLen * dp)));
+        }
+        if (!strategy_.microBatch && !perRank) return badInput("", "neither micro_batch nor global_batch is stated");
+        const std::int64_t micro = strategy_.microBatch ? *strategy_.microBatch : assumedMicroBatch(*perRank);
+        training()["micro_batch"] = micro;
+        if (perRank && *perRank % micro != 0) return badInput("", fmt::format("{} samples per data-parallel rank are no multiple of micro_batch {}", *perRank, micro));
+        const std::int64_t accum = perRank ? *perRank / micro : strategy_.gradAccum.value_or(1);
+        if (strategy_.gradAccum && strategy_.microBatch && accum != *strategy_.gradAccum)
+            return badInput("", fmt::format("micro_batch {} × grad_accum {} × {} ranks is not the global batch {}", micro, *strategy_.gradAccum, dp, *strategy_.globalBatch));
+        training()["grad_accum"] = accum;
+        return {};
+    }
+
+    /// A pipeline is fed in the smallest pieces; else as much as keeps a device busy: 8,192 tokens, by powers of two.
+    std::int64_t assumedMicroBatch(std::int64_t perRank) {
+        const std::int64_t tokens = std::max<std::int64_t>(1, record_.model.seqLen.value_or(8192) / strategy_.cp);
+        std::int64_t micro = 1;
+        if (strategy_.pp == 1)
+            while (micro * 2 * tokens <= 8192 && perRank % (micro * 2) == 0) micro *= 2;
+        assume(fmt::format("micro_batch not stated: {}", micro));
+        return micro;
+    }
+
+    const PublishedRecord& record_;
+    const Catalogs& catalogs_;
+    const PublishedStrategy& strategy_;
+    std::string kind_, notes_;
+    ModelStyle style_ = ModelStyle::Llama;
+    Trainer trainer_ = Trainer::Torch;
+    bool torchtune_ = false;
+    Cluster cluster_;
+    MappedRecord out_;
+};
+
+}  // namespace
+
+Result<MappedRecord> toScenario(const PublishedRecord& record, const Catalogs& catalogs) { return Mapper(record, catalogs).run(); }
+
+void takeFullRecompute(MappedRecord& mapped, const std::string& why) {
+    CHECK(mapped.recomputeOpen);
+    mapped.recomputeOpen = false;
+    mapped.scenario.training.recompute = Recompute::Full;
+    mapped.document["training"]["recompute"] = "full";
+    std::replace(mapped.assumed.begin(), mapped.assumed.end(), std::string(kNoRecompute), "recompute not stated: full, as " + why);
+}
+
+Result<double> measuredStepSeconds(const PublishedRecord& record, const Scenario& scenario) {
+    const PublishedSpeed& speed = record.speed;
+    if (speed.stepSeconds) return *speed.stepSeconds;
+    const auto batch = static_cast<double>(scenario.globalBatch());
+    const auto gpus = static_cast<double>(scenario.cluster.deviceCount());
+    const auto seqLen = static_cast<double>(scenario.training.seqLen);
+    if (speed.samplesPerSecond) return batch / *speed.samplesPerSecond;
+    if (speed.tokensPerSecond && seqLen > 0) return batch * seqLen / *speed.tokensPerSecond;
+    if (speed.tokensPerSecondPerGpu && seqLen > 0) return batch * seqLen / (*speed.tokensPerSecondPerGpu * gpus);
+
+    TRY(const Workload workload, buildWorkload(scenario.model, scenario.training));
+    double flops = modelFlopsPerSample(scenario.model, workload);
+    if (const auto* spec = std::get_if<TransformerSpec>(&scenario.model.architecture); spec && record.notes.find("causal attention") != std::string::npos)
+        flops -= 6.0 * static_cast<double>(spec->layers * spec->heads * spec->headDim) * seqLen * seqLen;
+    double perGpu = 0;  // FLOP/s
+    if (speed.tflopsPerGpu) {
+        perGpu = *speed.tflopsPerGpu * 1e12;
+    } else if (speed.mfu) {
+        const bool fp32 = scenario.training.precision.math == DType::Fp32 || scenario.training.precision.math == DType::Tf32;
+        TRY(const double peak, peakFlops(scenario.cluster.nodes.front().kind.device, fp32 ? scenario.training.precision.math : DType::Bf16));
+        perGpu = *speed.mfu * peak;
+    } else {
+        return badInput("", "neither a step time nor a throughput or FLOPs rate of this model is given");
+    }
+    return flops * batch / (perGpu * gpus);
+}
+
+}  // namespace ringside

@@ -1,0 +1,174 @@
+// Representative records of each family, and what they become.
+#include "calibrate/published/to_scenario.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "calibrate/published/published_cluster.h"
+
+namespace ringside {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const Catalogs& catalogs() {
+    static const Catalogs all = Catalogs::builtin().value();
+    return all;
+}
+
+PublishedRecord record(const char* hardware, const char* model, const char* strategy, const char* measured = R"j({"step_time_s": 1})j", const char* notes = "", const char* repo = "a/b") {
+    Json json = {{"id", "r"}, {"source", {{"repo", repo}, {"path", "p"}}}, {"hardware", Json::parse(hardware)}, {"model", Json::parse(model)}, {"strategy", Json::parse(strategy)},
+                 {"measured", Json::parse(measured)}, {"notes", notes}};
+    return recordsFromJson(Json::array({json}), "f").value().front();
+}
+
+MappedRecord mapped(const PublishedRecord& one) {
+    auto result = toScenario(one, catalogs());
+    EXPECT_TRUE(result) << result.error().toString();
+    return std::move(*result);
+}
+
+std::string reason(const PublishedRecord& one) {
+    const auto result = toScenario(one, catalogs());
+    return result ? "none" : result.error().message;
+}
+
+constexpr const char* kA100x8 = R"j({"gpu": "A100-80GB-SXM", "gpus_per_node": 8, "nodes": 1, "n_gpus": 8, "interconnect": "NVSwitch"})j";
+constexpr const char* kGpt = R"j({"name": "gpt", "layers": 24, "hidden": 1024, "heads": 16, "kv_heads": 16, "ffn": 4096, "seq_len": 1024})j";
+
+TEST(PublishedDevices, AreFoundByTheWordsOfEachSource) {
+    const std::pair<const char*, const char*> names[] = {
+        {"A100-80GB-SXM", "a100-80gb-sxm"}, {"A100 40GB PCIe", "a100-40gb-pcie"}, {"A100-SXM4-40GB", "a100-40gb-sxm"}, {"A100", "a100-80gb-sxm"}, {"H100 80GB SXM5", "h100-sxm"},
+        {"H100-80GB-SXM (DGX H100)", "h100-sxm"}, {"H100 (sm_90)", "h100-sxm"}, {"V100-16GB-SXM2", "v100-sxm-16gb"}, {"V100-SXM2-16GB", "v100-sxm-16gb"}, {"V100-32GB", "v100-sxm"}, {"B200-SXM", "b200"},
+        {"GB200", "gb200"}, {"RTX 4090", "rtx-4090"}, {"4090", "rtx-4090"}, {"A10", "a10"}, {"MI300X", "mi300x"}, {"H200", "h200"}};
+    for (const auto& [words, name] : names) EXPECT_EQ(deviceNameOf(words), name) << words;
+    EXPECT_EQ(deviceNameOf("not stated (see context)"), "");
+}
+
+TEST(PublishedNics, AreReadFromTheirRates) {
+    EXPECT_EQ(nicsOf("8x200Gb/s HDR InfiniBand per node", 8)->count, 8);
+    EXPECT_EQ(nicsOf("1 x 100Gb/s EDR InfiniBand per node", 8)->count, 1);
+    EXPECT_DOUBLE_EQ(nicsOf("1600 Gbps node-node RoCE", 8)->gbitPerS, 200);
+    EXPECT_EQ(nicsOf("1600 Gbps node-node RoCE", 8)->count, 8);
+    EXPECT_FALSE(nicsOf("NVLink/NVSwitch", 8));
+}
+
+TEST(ToScenario, MapsMegatronWithWhatTheWholeSourceLeavesOpen) {
+    const MappedRecord m = mapped(record(kA100x8, kGpt, R"j({"kind": "megatron", "tp": 2, "pp": 2, "dp": 2, "cp": 1, "micro_batch": 4, "grad_accum": 4, "global_batch": 32, "precision": "fp16", "act_ckpt": "not stated in the file"})j"));
+    EXPECT_EQ(m.strategy, "megatron");
+    EXPECT_EQ(m.scenario.parallel.tp, 2);
+    EXPECT_EQ(m.scenario.parallel.pp, 2);
+    EXPECT_EQ(m.scenario.mesh.dp, 2);
+    EXPECT_FALSE(m.scenario.parallel.distributedOptimizer);
+    EXPECT_EQ(m.scenario.globalBatch(), 32);
+    EXPECT_EQ(m.scenario.training.precision.name, "fp16-master");
+    EXPECT_TRUE(m.recomputeOpen);
+    EXPECT_THAT(m.assumed, ElementsAre("vocabulary not stated: 51200", "recompute not stated: none"));
+}
+
+TEST(ToScenario, MapsComposersFsdp) {
+    const MappedRecord m = mapped(record(R"j({"gpu": "A100-40GB-SXM", "gpus_per_node": 8, "nodes": 2, "n_gpus": 16, "interconnect": "1600 Gbps node-node RoCE (section title)"})j",
+                                         R"j({"name": "MPT-125m", "layers": 12, "hidden": 768, "heads": 12, "kv_heads": 12, "ffn": 3072, "vocab": 50368, "seq_len": 512})j",
+                                         R"j({"kind": "fsdp-full", "micro_batch": 128, "grad_accum": 2, "global_batch": 4096, "precision": "bf16/MP PURE", "act_ckpt": "full", "optimizer": "decoupled AdamW", "grad_clip": 1.0})j"));
+    EXPECT_EQ(m.strategy, "fsdp1");
+    EXPECT_EQ(m.scenario.parallel.paramDtype, DType::Bf16);
+    EXPECT_EQ(m.scenario.training.recompute, Recompute::Full);
+    EXPECT_EQ(m.scenario.training.optimizer.implementation, OptimizerImplementation::ForLoop);
+    EXPECT_TRUE(m.scenario.training.gradientClipping);
+    EXPECT_EQ(m.scenario.training.gradAccum, 2);
+    EXPECT_EQ(m.scenario.cluster.nodeCount(), 2);
+    EXPECT_DOUBLE_EQ(m.scenario.cluster.nodes[0].kind.nics.gbitPerS, 200);
+    EXPECT_THAT(m.assumed, IsEmpty());
+}
+
+TEST(ToScenario, MapsConvNetsAndTheirThroughput) {
+    const PublishedRecord one = record(R"j({"gpu": "V100-16GB-SXM2", "gpus_per_node": 8, "nodes": 1, "n_gpus": 8, "interconnect": "DGX-1V NVLink2 hybrid mesh"})j",
+                                       R"j({"name": "Classification/ConvNets/resnet50v1.5", "layers": null, "seq_len": null})j",
+                                       R"j({"kind": "ddp", "micro_batch": 256, "grad_accum": null, "global_batch": 2048, "precision": "fp16/bf16 amp", "act_ckpt": "none"})j", R"j({"samples_per_s": 8192})j");
+    const MappedRecord m = mapped(one);
+    EXPECT_EQ(m.strategy, "ddp");
+    EXPECT_EQ(m.scenario.training.precision.name, "fp16-autocast");
+    EXPECT_EQ(m.scenario.training.optimizer.kind, OptimizerKind::Momentum);
+    EXPECT_DOUBLE_EQ(measuredStepSeconds(one, m.scenario).value(), 0.25);  // 2048 / 8192
+}
+
+TEST(ToScenario, MapsOneDeviceAsSingleWhateverTheTableIsCalled) {
+    const char* alone = R"j({"gpu": "A100-80GB-SXM", "gpus_per_node": 1, "nodes": 1, "n_gpus": 1})j";
+    const char* bert = R"j({"name": "BERT-large SQuAD", "layers": 24, "hidden": 1024, "heads": 16, "ffn": 4096, "vocab": 30522, "seq_len": 384})j";
+    const MappedRecord m = mapped(record(alone, bert, R"j({"kind": "ddp", "micro_batch": 32, "global_batch": 32, "precision": "fp32 (TF32 on Ampere+)", "act_ckpt": "none"})j"));
+    EXPECT_EQ(m.strategy, "single");
+    EXPECT_EQ(m.scenario.training.precision.name, "tf32");
+    EXPECT_EQ(m.scenario.training.attention, AttentionKernel::Math);
+    EXPECT_TRUE(m.scenario.training.dropout);
+}
+
+TEST(ToScenario, MapsTheDistributedOptimizerWithOverlapAndSequenceParallelism) {
+    const MappedRecord m = mapped(record(R"j({"gpu": "B200-SXM", "gpus_per_node": 8, "nodes": 1, "n_gpus": 8, "interconnect": "NVLink5"})j",
+                                         R"j({"name": "llama3_70b truncated to 12 layers", "layers": 12, "hidden": 8192, "heads": 64, "kv_heads": 8, "ffn": 28672, "vocab": 128256, "seq_len": 4096})j",
+                                         R"j({"kind": "zero1 (Megatron distributed optimizer)", "tp": 4, "micro_batch": 1, "grad_accum": 4, "global_batch": 8, "precision": "bf16", "act_ckpt": "none", "dp": 2, "ep": 1})j"));
+    EXPECT_EQ(m.strategy, "megatron");
+    EXPECT_TRUE(m.scenario.parallel.distributedOptimizer && m.scenario.parallel.overlapGradReduce && m.scenario.parallel.sequenceParallel);
+    EXPECT_EQ(m.scenario.training.precision.name, "bf16-master");
+    EXPECT_FALSE(m.recomputeOpen);
+}
+
+TEST(ToScenario, MapsDeepSpeedStagesWithOffload) {
+    const char* llama = R"j({"name": "Llama-3.1-8B", "layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336, "vocab": 128256, "seq_len": 8192})j";
+    const char* h200 = R"j({"gpu": "H200", "gpus_per_node": 8, "nodes": 1, "n_gpus": 8, "interconnect": "NVLink4"})j";
+    const PublishedRecord one = record(h200, llama, R"j({"kind": "zero3", "micro_batch": 1, "grad_accum": 1, "global_batch": 8, "precision": "bf16", "act_ckpt": "full", "offload": "cpu AdamW + activation-checkpoint offload"})j",
+                                       R"j({"tflops_per_gpu": 100})j", "model FLOPs with causal attention");
+    const MappedRecord m = mapped(one);
+    EXPECT_EQ(m.strategy, "zero3");
+    EXPECT_EQ(m.scenario.parallel.offloadOptimizer, "cpu");
+    // 8192 tokens × (6·8,030,261,248 + 6·32·4096·8192) FLOPs on each of eight devices at 100 TFLOPS.
+    EXPECT_NEAR(measuredStepSeconds(one, m.scenario).value(), 8192 * (6 * 8030261248.0 + 6.0 * 32 * 4096 * 8192) / 100e12, 1e-6);
+}
+
+TEST(ToScenario, DerivesTheStepFromTokensOrUtilisation) {
+    const char* strategy = R"j({"kind": "ddp", "micro_batch": 2, "grad_accum": 1, "precision": "bf16", "act_ckpt": "none"})j";
+    const char* gpt = R"j({"name": "gpt", "layers": 12, "hidden": 768, "heads": 12, "vocab": 50304, "seq_len": 1024})j";
+    const PublishedRecord perGpu = record(kA100x8, gpt, strategy, R"j({"tokens_per_s_per_gpu": 1024})j");
+    EXPECT_DOUBLE_EQ(measuredStepSeconds(perGpu, mapped(perGpu).scenario).value(), 2);  // 2 × 1024 tokens per device
+    const PublishedRecord total = record(kA100x8, gpt, strategy, R"j({"tokens_per_s": 16384})j");
+    EXPECT_DOUBLE_EQ(measuredStepSeconds(total, mapped(total).scenario).value(), 1);
+    const PublishedRecord used = record(kA100x8, gpt, strategy, R"j({"mfu": 0.5})j"), rate = record(kA100x8, gpt, strategy, R"j({"tflops_per_gpu": 156})j");
+    EXPECT_DOUBLE_EQ(measuredStepSeconds(used, mapped(used).scenario).value(), measuredStepSeconds(rate, mapped(rate).scenario).value());  // half of 312
+}
+
+TEST(ToScenario, ChoosesAMicroBatchWhereOnlyTheGlobalOneIsStated) {
+    const char* strategy = R"j({"kind": "ddp", "micro_batch": null, "global_batch": null, "precision": "bf16", "act_ckpt": "none", "global_batch_tokens": "0.5M"})j";
+    const MappedRecord m = mapped(record(kA100x8, kGpt, strategy));
+    EXPECT_EQ(m.scenario.training.microBatch, 8);   // 8,192 tokens
+    EXPECT_EQ(m.scenario.training.gradAccum, 8);    // 524,288 / (8 ranks × 1,024 × 8)
+    EXPECT_THAT(m.assumed, testing::Contains(HasSubstr("micro_batch not stated: 8")));
+}
+
+TEST(ToScenario, MapsEightBitRecipesWhereTheDeviceHasThem) {
+    const char* llama = R"j({"name": "LLAMA3_8B", "layers": null, "seq_len": 8192})j";
+    const char* strategy = R"j({"kind": "zero1 (Megatron distributed optimizer)", "tp": 1, "pp": 1, "cp": 1, "micro_batch": 2, "global_batch": 128, "precision": "FP8-MX", "act_ckpt": null})j";
+    const MappedRecord m = mapped(record(R"j({"gpu": "B200", "gpus_per_node": 8, "nodes": 1, "n_gpus": 8, "interconnect": "DGX NVLink + IB"})j", llama, strategy));
+    EXPECT_EQ(m.scenario.training.precision.name, "fp8");
+    EXPECT_EQ(m.scenario.training.gradAccum, 8);
+    EXPECT_FALSE(m.recomputeOpen);
+    EXPECT_THAT(reason(record(kA100x8, llama, strategy)), HasSubstr("has no fp8 arithmetic"));
+}
+
+TEST(ToScenario, SaysWhyARecordCannotBePredicted) {
+    const char* ddp = R"j({"kind": "ddp", "micro_batch": 4, "global_batch": 32, "precision": "bf16", "act_ckpt": "none"})j";
+    EXPECT_THAT(reason(record(kA100x8, R"j({"name": "Segmentation/MaskRCNN"})j", ddp)), HasSubstr("a detector"));
+    EXPECT_THAT(reason(record(kA100x8, R"j({"name": "MysteryNet"})j", ddp)), HasSubstr("'MysteryNet'"));
+    EXPECT_THAT(reason(record(R"j({"gpu": "TPU v4", "n_gpus": 8})j", kGpt, ddp)), HasSubstr("'TPU v4' is not in the catalogue"));
+    EXPECT_THAT(reason(record(R"j({"gpu": "A100", "n_gpus": 12, "nodes": 2, "gpus_per_node": 8})j", kGpt, ddp)), HasSubstr("n_gpus is 12"));
+    EXPECT_THAT(reason(record(R"j({"gpu": "not stated"})j", kGpt, ddp)), HasSubstr("the device is not stated"));
+    EXPECT_THAT(reason(record(kA100x8, kGpt, R"j({"kind": "gossip", "micro_batch": 4, "precision": "bf16"})j")), HasSubstr("'gossip' is not known"));
+    EXPECT_THAT(reason(record(kA100x8, kGpt, R"j({"kind": "ddp", "precision": "bf16"})j")), HasSubstr("micro_batch"));
+    EXPECT_THAT(reason(record(kA100x8, kGpt, R"j({"kind": "ddp", "micro_batch": 4, "global_batch": 33, "precision": "bf16"})j")), HasSubstr("33"));
+    EXPECT_THAT(reason(record(kA100x8, kGpt, R"j({"kind": "ddp", "micro_batch": 4, "precision": "NVFP4"})j")), HasSubstr("'NVFP4' is not supported"));
+    EXPECT_THAT(reason(record(kA100x8, R"j({"name": "llama-3-8b"})j", ddp)), HasSubstr("the sequence length is not stated"));
+    EXPECT_THAT(reason(record(kA100x8, kGpt, R"j({"kind": "ddp", "method": "LoRA", "micro_batch": 4, "precision": "bf16"})j")), HasSubstr("adapters"));
+}
+
+}  // namespace
+}  // namespace ringside
