@@ -108,7 +108,10 @@ void addRestsOn(Prediction& prediction, const Scenario& scenario) {
         add("attention efficiency", profile.attentionForwardEfficiency, " of peak");
         add("memory efficiency", profile.memoryEfficiency, " of bandwidth");
         add("launch", profile.launchUs, " µs per kernel");
-        if (scenario.cluster.deviceCount() > 1) add("collective bandwidth", profile.collectiveBandwidth, " × NCCL's model");
+        if (scenario.cluster.deviceCount() <= 1) continue;
+        if (scenario.pricing.backend == CollectiveBackend::Gloo) add("collective bandwidth", profile.collectiveBandwidth, " × Gloo's model");
+        else if (scenario.cluster.nodeCount() > 1) add("network efficiency", profile.collectiveNetworkEfficiency, " × NCCL's figure");
+        else add("link efficiency", profile.collectiveLinkEfficiency, " × NCCL's figure");
     }
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "model/base/collective_op.h"
@@ -19,7 +18,9 @@ struct CollectiveCase {
     Cluster cluster;
     GroupShape shape;
     CollectiveOp op = CollectiveOp::AllReduce;
-    std::optional<CollectiveModel> model;  ///< always there
+    CollectiveOptions options;  ///< release and forced algorithm as the record states them
+    double callSeconds = 0;     ///< what the measuring program adds to every call
+    CollectiveModel model;
 };
 
 /// Errors (bad input) say why the record cannot be predicted; their message alone is a reason to show.

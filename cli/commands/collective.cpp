@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/commands/scenario_flags.h"
+#include "model/cost/published_collectives.h"
 #include "sim/collective/message_cost.h"
 
 namespace ringside {
@@ -93,6 +94,7 @@ Result<int> runCollective(const CollectiveFlags& flags) {
     const Profile& profile = scenario.profiles[shape.nodeKind];
     options.nccl.bandwidthScale *= profile.collectiveBandwidth.value;
     options.nccl.latencyScale *= profile.collectiveLatency.value;
+    options.nccl.achieved = ncclAchieved(profile);
     if (!profile.collectives.empty()) options.measured = std::make_shared<const std::vector<CollectiveCurve>>(profile.collectives);
     TRY(const CollectiveModel model, CollectiveModel::create(scenario.cluster, shape, scenario.pricing.backend, options));
 

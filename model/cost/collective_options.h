@@ -8,6 +8,7 @@
 
 #include "model/cost/collective_kinds.h"
 #include "model/cost/measurements.h"
+#include "model/cost/nccl_achieved.h"
 
 namespace ringside {
 
@@ -20,6 +21,7 @@ struct NcclOptions {
     std::optional<CollectiveProtocol> protocol;    ///< force one (NCCL_PROTO)
     double latencyScale = 1, bandwidthScale = 1;   ///< of a profile; > 0. They scale the cost, never NCCL's own choice
     bool networkReduces = false;                   ///< switches reduce (SHARP): enables CollNet, and NVLS across nodes
+    std::optional<NcclAchieved> achieved;          ///< of a profile; without it times are those of NCCL's tuner
 };
 
 /// Gloo over TCP. The figures are typical of Linux hosts, not of any particular one: a profile measured on the machine

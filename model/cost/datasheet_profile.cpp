@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "model/cost/profile.h"
+#include "model/cost/published_collectives.h"
 
 namespace ringside {
 namespace {
@@ -96,8 +97,9 @@ Profile datasheetProfile(const Device& device) {
     p.storageGbPerS = assumed(12, 0.40, "a few NVMe drives behind one driver; DeepSpeed reports 5 to 25 GB/s per node");
     p.contextBytes = assumed(0.6 * static_cast<double>(kGiB), 0.30, "CUDA context, cuBLAS and cuDNN handles and workspaces");
     p.ncclBytes = assumed(1.0 * static_cast<double>(kGiB), 0.40, "buffers of one or two communicators; grows with channels and peers");
-    p.collectiveBandwidth = assumed(1.0, 0.10, "NCCL's own tuning model");
-    p.collectiveLatency = assumed(1.0, 0.20, "NCCL's own tuning model");
+    p.collectiveBandwidth = published(1.0, 0.10, "held-out error on public nccl-tests tables, 1 MiB and more");
+    p.collectiveLatency = published(1.0, 0.25, "held-out error on public nccl-tests tables, below 1 MiB");
+    setCollectiveFigures(p, device);
     p.interference = assumed(0.10, 0.50, "bytes of a ring at NVLink rate against the memory bandwidth");
     return p;
 }

@@ -19,16 +19,24 @@ NcclModel::Estimate NcclModel::estimate(const Way& way, Bytes bytes) {
     } else if (way.correction == Correction::NvlsTree) {
         usPerByte /= nccl::nvlsTreeCorrection(bytes);
     }
-    const bool plateau = way.plateauBytes > 0 && bytes >= way.plateauBytes;
-    return {plateau ? way.plateauLatencyUs : way.latencyUs,
-            static_cast<double>(bytes) * usPerByte + static_cast<double>(std::min(bytes, way.fillBytes)) * way.fillUsPerByte};
+    return {onPlateau(way, bytes) ? way.plateauLatencyUs : way.latencyUs, static_cast<double>(bytes) * usPerByte,
+            static_cast<double>(std::min(bytes, way.fillBytes)) * way.fillUsPerByte};
+}
+
+NcclModel::Estimate NcclModel::realTime(const Way& way, Bytes bytes) const {
+    Estimate e = estimate(way, bytes);
+    if (!options_.achieved) return e;
+    e.latencyUs = onPlateau(way, bytes) ? way.real.plateauLatencyUs : way.real.latencyUs;
+    e.transferUs = nccl::achievedTransferUs(way.real, bytes, e.transferUs, e.fillUs);
+    e.fillUs = 0;
+    return e;
 }
 
 CollectiveCost NcclModel::toCost(const Way& way, Bytes bytes) const {
-    const Estimate e = estimate(way, bytes);
+    const Estimate e = realTime(way, bytes);
     CollectiveCost cost;
     cost.latencySeconds = e.latencyUs * latencyScale_ * 1e-6;
-    cost.transferSeconds = e.transferUs * way.transferScale * 1e-6;
+    cost.transferSeconds = (e.transferUs + e.fillUs) * way.transferScale * 1e-6;
     cost.seconds = cost.latencySeconds + cost.transferSeconds;
     cost.algorithm = way.algorithm;
     cost.protocol = way.protocol;
@@ -44,8 +52,7 @@ const NcclModel::Way* NcclModel::best(CollectiveOp op, Bytes bytes, bool onlyFor
     double bestUs = 0;
     for (const Way& way : ways_[static_cast<std::size_t>(op)]) {
         if (onlyForced && !way.forced) continue;
-        const Estimate e = estimate(way, bytes);
-        const double us = e.latencyUs + e.transferUs;
+        const double us = estimate(way, bytes).us();
         if (best == nullptr || us < bestUs) {
             best = &way;
             bestUs = us;
@@ -78,8 +85,7 @@ std::vector<CollectiveCost> NcclModel::candidates(CollectiveOp op, Bytes bytes) 
     if (ranks_ > 1 && bytes > 0) {
         for (const Way& way : ways_[static_cast<std::size_t>(op)]) {
             if (!way.forced) continue;
-            const Estimate e = estimate(way, bytes);
-            ranked.emplace_back(e.latencyUs + e.transferUs, toCost(way, bytes));
+            ranked.emplace_back(estimate(way, bytes).us(), toCost(way, bytes));
         }
     }
     std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -156,6 +162,7 @@ private:
             way.maxChannels = channels;
             way.bytesPerChannel = nccl::bytesPerChannel(t_, algorithm, protocol);
         }
+        addReal(op, way);
         model_.ways_[static_cast<std::size_t>(op)].push_back(way);
     }
 
@@ -173,7 +180,14 @@ private:
         way.transferScale = 1 / options_.bandwidthScale;
         way.maxChannels = nccl::communicatorChannels(t_);
         way.bytesPerChannel = p2p.bytesPerChannel;
+        addReal(op, way);
         model_.ways_[static_cast<std::size_t>(op)].push_back(way);
+    }
+
+    void addReal(CollectiveOp op, NcclModel::Way& way) {
+        if (!options_.achieved) return;
+        way.real = nccl::achievedTerms(t_, *options_.achieved, op, way.algorithm, way.protocol,
+                                       {way.latencyUs, way.plateauLatencyUs, way.usPerByte});
     }
 
     const nccl::Topology& t_;

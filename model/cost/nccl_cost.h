@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/cost/collective_cost.h"
+#include "model/cost/nccl_real_time.h"
 #include "model/hardware/cluster.h"
 
 namespace ringside {
@@ -20,8 +21,8 @@ public:
     /// Fails (bad input) where the node kind lacks a figure (for example the NVLink rate), naming it.
     static Result<NcclModel> create(const Cluster& cluster, const GroupShape& group, const NcclOptions& options = {});
 
-    /// Cost of the pair that NCCL picks: the fastest by NCCL's own estimate, before the options' scales and before other
-    /// groups take their share of the NICs. `bytes` counts as nccl-tests does. One rank, or no bytes, costs nothing.
+    /// Cost of the pair that NCCL picks: the fastest by NCCL's own estimate, before the options' scales, what is really achieved
+    /// and other groups' share of the NICs. `bytes` counts as nccl-tests does. One rank, or no bytes, costs nothing.
     /// A forced algorithm or protocol that cannot do the op is ignored here; checkedCost reports it. O(1), no allocation.
     CollectiveCost cost(CollectiveOp op, Bytes bytes) const;
     /// Like cost, but an error where the forced algorithm or protocol is not available for the op in this group.
@@ -48,13 +49,18 @@ private:
         int maxChannels = 1;
         Bytes bytesPerChannel = 1;        // a channel less below each multiple; 0: always maxChannels
         bool forced = true;               // agrees with what is forced
+        nccl::AchievedTerms real;         // only with options.achieved
     };
     struct Estimate {
-        double latencyUs = 0, transferUs = 0;
+        double latencyUs = 0, transferUs = 0, fillUs = 0;
+
+        double us() const { return latencyUs + transferUs + fillUs; }
     };
 
     friend class NcclModelBuilder;
+    static bool onPlateau(const Way& way, Bytes bytes) { return way.plateauBytes > 0 && bytes >= way.plateauBytes; }
     static Estimate estimate(const Way& way, Bytes bytes);
+    Estimate realTime(const Way& way, Bytes bytes) const;
     CollectiveCost toCost(const Way& way, Bytes bytes) const;
     const Way* best(CollectiveOp op, Bytes bytes, bool onlyForced) const;
 

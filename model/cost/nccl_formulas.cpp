@@ -34,17 +34,15 @@ const Graph& graphOf(const Topology& t, Algorithm algorithm) {
     }
 }
 
-double nvlsPerChannel(const Topology& t, NcclVersion version, Op op, Algorithm algorithm, double nvlsTreeCap) {
+double nvlsPerChannel(const Topology& t, NcclVersion version, Algorithm algorithm, double nvlsTreeCap) {
     const Graph& g = t.nvls;
     const bool twoNodes = t.nodes <= 2;
     if (version == NcclVersion::V2_27) {
         if (algorithm == Algorithm::NvlsTree) return std::min(g.bwIntra, twoNodes ? g.bwInter : g.bwInter / 2);
-        if (op == Op::AllReduce) return std::min(g.bwIntra, g.bwInter);
-        return std::min(g.bwIntra * (t.ranksPerNode - 1) / t.ranksPerNode, g.bwInter * 0.9);
+        return std::min(g.bwIntra, g.bwInter);
     }
-    double intra = g.bwIntra * nvlsEfficiency(t.generation) * (g.channels - 1) / g.channels;
     // All-reduce pipelines its reduce and its broadcast half.
-    intra *= op == Op::AllReduce ? 2 : (t.ranksPerNode - 1) / t.ranksPerNode;
+    const double intra = 2 * g.bwIntra * nvlsEfficiency(t.generation) * (g.channels - 1) / g.channels;
     if (algorithm == Algorithm::NvlsTree) return std::min({intra, g.bwInter * (twoNodes ? 2 : 1), nvlsTreeCap});
     return std::min(intra, g.bwInter);
 }
@@ -86,7 +84,8 @@ bool isAvailable(const Topology& t, Op op, Algorithm algorithm, Protocol protoco
     switch (algorithm) {
         case Algorithm::Tree: return op == Op::AllReduce;
         case Algorithm::Nvls:
-            if (t.nodes > 1 && (!networkReduces || op != Op::AllReduce)) return false;
+            // All-gather and reduce-scatter use it only on buffers that the user registered, which frameworks do not do by default.
+            if (op != Op::AllReduce || (t.nodes > 1 && !networkReduces)) return false;
             return simple && t.nvls.channels > 0;
         case Algorithm::NvlsTree: return simple && op == Op::AllReduce && t.nodes > 1 && t.nvls.channels > 0;
         case Algorithm::CollNetDirect:
@@ -137,8 +136,7 @@ double algorithmBandwidth(const Topology& t, NcclVersion version, Op op, Algorit
         case Algorithm::Tree: return treeBandwidth(t, limits, protocol) * 0.5;
         case Algorithm::Nvls:
         case Algorithm::NvlsTree: {
-            const double bus = graph.channels * nvlsPerChannel(t, version, op, algorithm, limits.nvlsTreePerChannel);
-            if (op != Op::AllReduce) return bus;
+            const double bus = graph.channels * nvlsPerChannel(t, version, algorithm, limits.nvlsTreePerChannel);
             return version == NcclVersion::V2_27 ? bus * 5.0 / 6.0 : bus * busToAlgorithm;
         }
         case Algorithm::CollNetDirect: return collNetDirectBandwidth(t) * 0.5;

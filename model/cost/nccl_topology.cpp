@@ -262,6 +262,7 @@ Result<Topology> describeTopology(const Cluster& cluster, const GroupShape& grou
 
     TRY(const IntraNode intra, describeIntraNode(kind, group.ranksPerNode));
     t.nvlink = intra.nvlink;
+    t.nvlinkGbPerS = intra.nvlinkGbPerS;
     const auto speeds = multiNode ? interSpeeds(version, t.generation) : intraSpeeds(version, t.generation);
     NicUse nic;
     if (multiNode) nic = nicsOf(kind, group);

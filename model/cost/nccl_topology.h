@@ -47,6 +47,7 @@ struct Topology {
     double netOverheadUs = 0;        ///< host time to post one network transfer; 0 on one node
     double netShare = 1;             ///< part of the NICs' rate that this group gets beside others; NCCL does not know of it
     Graph ring, tree, nvls, collNet; ///< no channels: pattern not available
+    double nvlinkGbPerS = 0;         ///< all NVLinks of a device as NCCL counts them; 0 without
     double pointToPointGbPerS = 0;   ///< one rank to others of its node
     double netGbPerSPerRank = 0;     ///< a rank's share of its node's NICs, all ranks sending
     double netGbPerSOneRank = 0;     ///< one rank sending alone

@@ -62,6 +62,19 @@ struct Profile {
     Figure ncclBytes;                       ///< device memory of communicators
     Figure collectiveBandwidth;             ///< multiplies the bandwidth term of the collective model (1: as NCCL's model)
     Figure collectiveLatency;               ///< multiplies its latency term
+    // What NCCL reaches, relative to its tuner's figures (NcclAchieved; docs/models/nccl-achieved.md):
+    Figure collectiveCallUs;                ///< least time of a collective on the device
+    Figure collectiveHopLl, collectiveHopLl128, collectiveHopSimple;  ///< real hop over the tuner's, by protocol
+    Figure collectiveLinkEfficiency;        ///< bandwidth within a node over the tuner's
+    Figure collectiveNetworkEfficiency;     ///< bandwidth between nodes over the tuner's
+    Figure collectiveIdleStep;              ///< part of a ring step per round that moves nothing
+    Figure collectiveRampUs;                ///< per √MiB: large transfers reach their rate late
+    Figure nvlsStepUs;                      ///< per doubling of the ranks that reduce in the switch
+    Figure nvlsEfficiency;                  ///< of the NVLink rate, in-switch reduction
+    Figure allToAllPeerUs;                  ///< per peer
+    Figure allToAllEfficiency;              ///< of the links
+    Figure allToAllSmallPart;               ///< of that, while a peer's part is below 1 MiB
+    Figure allToAllUneven;                  ///< of that, where the ranks are no power of two
     Figure interference;                    ///< share of memory bandwidth that a running collective takes from compute
     std::map<DType, std::vector<GemmSample>> gemmTable;  ///< measured; wins over the formula
     KernelPoints kernels;                   ///< measured, by KernelWork::name; they win over gemmTable and every formula

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "model/cost/copy_cost.h"
+#include "model/cost/published_collectives.h"
 #include "sim/collective/message_cost.h"
 
 namespace ringside {
@@ -81,6 +82,7 @@ Result<CollectivePrices> priceCollectives(const Schedule& schedule, const Cluste
         const Profile& profile = profiles[shape.nodeKind];
         collectiveOptions.nccl.bandwidthScale *= profile.collectiveBandwidth.value * options.networkScale;
         collectiveOptions.nccl.latencyScale *= profile.collectiveLatency.value;
+        collectiveOptions.nccl.achieved = ncclAchieved(profile);
         collectiveOptions.gloo.bandwidthScale *= profile.collectiveBandwidth.value * options.networkScale;
         collectiveOptions.gloo.latencyScale *= profile.collectiveLatency.value;
         collectiveOptions.networkScale = options.networkScale;
