@@ -25,7 +25,7 @@ const std::vector<std::string>& scenarioKeys() {
 }
 const std::vector<std::string>& trainingKeys() {
     static const std::vector<std::string> keys = {"micro_batch", "global_batch", "seq_len", "grad_accum", "precision", "optimizer", "recompute",
-                                                  "attention", "dropout", "gradient_clipping", "read_loss_each_step", "rank_batches", "batch_split",
+                                                  "attention", "framework", "dropout", "gradient_clipping", "read_loss_each_step", "rank_batches", "batch_split",
                                                   "input_ms_per_sample", "input_workers"};
     return keys;
 }
@@ -247,6 +247,9 @@ private:
         TRY(training.recompute, located(recomputeByName(recompute), given.find("recompute").value_or(given)));
         TRY(const std::string attention, given.stringOr("attention", "flash"));
         TRY(training.attention, located(attentionKernelByName(attention), given.find("attention").value_or(given)));
+        TRY(const std::string framework, given.stringOr("framework", "pytorch"));
+        TRY(training.framework, located(frameworkByName(framework), given.find("framework").value_or(given)));
+        scenario_.pricing.framework = training.framework;
         TRY(training.dropout, given.boolOr("dropout", false));
         TRY(training.gradientClipping, given.boolOr("gradient_clipping", false));
         TRY(training.readLossEachStep, given.boolOr("read_loss_each_step", true));
@@ -499,6 +502,7 @@ Json toJson(const Scenario& scenario) {
     t["optimizer"] = nameOf(training.optimizer);
     t["recompute"] = nameOf(training.recompute);
     t["attention"] = nameOf(training.attention);
+    t["framework"] = nameOf(training.framework);
     t["dropout"] = training.dropout;
     t["gradient_clipping"] = training.gradientClipping;
     t["read_loss_each_step"] = training.readLossEachStep;

@@ -107,11 +107,10 @@ Result<MappedModel> gpt(const PublishedModel& model) {
     MappedModel out;
     out.style = ModelStyle::Gpt;
     TRY_VOID(needs(model));
-    // 50,257 words padded as Megatron does, to a multiple of 128 for each of eight tensor-parallel ranks.
-    constexpr std::int64_t kPadded = 51200;
-    if (!model.vocab) out.assumed.push_back(fmt::format("vocabulary not stated: {}", kPadded));
+    constexpr std::int64_t kGpt2Vocab = 50257;
+    if (!model.vocab) out.assumed.push_back(fmt::format("vocabulary not stated: {}, GPT-2's", kGpt2Vocab));
     out.model = {{"name", model.name}, {"model_type", "gpt2"}, {"n_layer", *model.layers}, {"n_embd", *model.hidden}, {"n_head", headsOf(model, out.assumed)}, {"n_inner", model.ffn.value_or(4 * *model.hidden)},
-                 {"vocab_size", model.vocab.value_or(kPadded)}, {"n_positions", std::max<std::int64_t>(1024, model.seqLen.value_or(1024))}};
+                 {"vocab_size", model.vocab.value_or(kGpt2Vocab)}, {"n_positions", std::max<std::int64_t>(1024, model.seqLen.value_or(1024))}};
     return out;
 }
 

@@ -192,13 +192,20 @@ private:
         if (style_ != ModelStyle::ConvNet) {
             if (!record_.model.seqLen) return badInput("", "the sequence length is not stated");
             training()["seq_len"] = *record_.model.seqLen;
-            training()["attention"] = old ? "math" : "flash";
+            training()["attention"] = attention(old);
             training()["dropout"] = style_ == ModelStyle::Bert || (style_ == ModelStyle::Gpt && old);
             training()["recompute"] = recompute();
         }
+        if (has(notes_, "megatron-deepspeed")) training()["framework"] = "megatron-deepspeed";
         const bool clips = strategy_.gradClip.has_value() || trainer_ == Trainer::Megatron || style_ == ModelStyle::Bert;
         training()["gradient_clipping"] = clips;
         return {};
+    }
+
+    /// Megatron fuses the softmax from its first release on; MPT's recipes used Triton's kernels, which are of the first generation.
+    const char* attention(bool old) const {
+        if (old) return trainer_ == Trainer::Megatron ? "fused-softmax" : "math";
+        return style_ == ModelStyle::Mpt ? "flash1" : "flash";
     }
 
     std::string recompute() {

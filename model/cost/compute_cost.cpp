@@ -60,6 +60,7 @@ Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& pro
     cost.convolutionEfficiency_ = profile.convolutionEfficiency.value;
     cost.attentionForward_ = profile.attentionForwardEfficiency.value;
     cost.attentionBackward_ = profile.attentionBackwardEfficiency.value;
+    cost.flash1_ = profile.flash1Attention.value;
     cost.waveQuantised_ = device.sms.has_value() && *device.sms > 0;
     cost.sms_ = cost.waveQuantised_ ? static_cast<double>(*device.sms) : assumedMultiprocessors(device.arch);
     std::array<GemmConstants, 2> constants{gemmConstants(device.arch, 2), gemmConstants(device.arch, 4)};
@@ -169,7 +170,8 @@ double ComputeCost::attentionSeconds(const KernelWork& work, double busySms, dou
         const double sequenceHalf = work.causal ? kSequenceHalfCausal : kSequenceHalf;
         const double waves = batch * blocks / freeSms;
         const double tail = (forward ? kTailForward : kTailBackward) * (work.causal ? 1.0 : 0.5);
-        rate *= headEfficiency * keys / (keys + sequenceHalf) * waves / (waves + tail);
+        // The first generation is as fast for any head size and length: it never came near what those limit.
+        rate *= (work.flash1 ? flash1_ : headEfficiency * keys / (keys + sequenceHalf)) * waves / (waves + tail);
     }
     return fixedSeconds_ + std::max(flops / rate, work.bytes / bandwidth);
 }

@@ -67,7 +67,7 @@ private:
     double bandwidth_ = 0;  ///< bytes/s that streaming kernels reach
     double fixedSeconds_ = 0;
     double convolutionEfficiency_ = 1;
-    double attentionForward_ = 1, attentionBackward_ = 1;
+    double attentionForward_ = 1, attentionBackward_ = 1, flash1_ = 1;
 };
 
 }  // namespace ringside

@@ -9,6 +9,16 @@
 #include "model/cost/profile_fields.h"
 
 namespace ringside {
+
+double launchFactor(const Profile& profile, Framework framework) {
+    switch (framework) {
+        case Framework::PyTorch: return 1;
+        case Framework::HuggingFace: return profile.huggingfaceLaunch.value;
+        case Framework::MegatronDeepSpeed: return profile.megatronDeepspeedLaunch.value;
+    }
+    return 1;
+}
+
 namespace {
 
 constexpr std::string_view kFormat = "ringside-profile";

@@ -16,6 +16,7 @@
 #include "model/cost/environment.h"
 #include "model/cost/measurements.h"
 #include "model/hardware/device.h"
+#include "model/training/training_config.h"
 #include "model/workload/kernel_work.h"
 
 namespace ringside {
@@ -50,9 +51,11 @@ struct Profile {
     Figure convolutionEfficiency;           ///< fraction of what a GEMM of the same shape reaches
     Figure attentionForwardEfficiency;      ///< fraction of the dense peak that fused attention reaches (head size 128, long sequence)
     Figure attentionBackwardEfficiency;
+    Figure flash1Attention;                 ///< of that, kernels of the first generation
     Figure memoryEfficiency;                ///< fraction of the memory bandwidth that streaming kernels reach
     Figure kernelFixedUs;                   ///< device time of an empty kernel (start-up and drain)
     Figure launchUs;                        ///< host time to issue one kernel from the framework, eager
+    Figure huggingfaceLaunch, megatronDeepspeedLaunch;  ///< that of these frameworks, over PyTorch's own modules
     Figure collectiveLaunchUs;              ///< host time to issue one collective
     Figure hostStepUs;                      ///< host time per step outside launches (Python, zero_grad, hooks)
     Figure copyEfficiency;                  ///< fraction of the PCIe rate of a pinned copy
@@ -84,6 +87,9 @@ struct Profile {
 
     bool operator==(const Profile&) const = default;
 };
+
+/// Host time of a launch from `framework`, over launchUs.
+double launchFactor(const Profile& profile, Framework framework);
 
 /// The profile of a device made from its datasheet and what is published about its kind (docs/models/profile.md).
 /// Never fails: what the datasheet lacks is missed where it is needed (ComputeCost::create).

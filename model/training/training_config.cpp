@@ -157,14 +157,35 @@ std::string_view nameOf(Recompute recompute) {
 Result<AttentionKernel> attentionKernelByName(std::string_view name) {
     const std::string spelling = canonical(name);
     if (spelling == "flash" || spelling == "sdpa" || spelling == "flash-attention" || spelling == "fused") return AttentionKernel::Flash;
+    if (spelling == "flash1" || spelling == "triton") return AttentionKernel::Flash1;
+    if (spelling == "fused-softmax" || spelling == "megatron") return AttentionKernel::FusedSoftmax;
     if (spelling == "math" || spelling == "eager" || spelling == "unfused" || spelling == "torch") return AttentionKernel::Math;
-    return badInput({}, unknownName("attention kernel", name, {"flash", "math"}));
+    return badInput({}, unknownName("attention kernel", name, {"flash", "flash1", "fused-softmax", "math"}));
 }
 
 std::string_view nameOf(AttentionKernel kernel) {
     switch (kernel) {
         case AttentionKernel::Flash: return "flash";
+        case AttentionKernel::Flash1: return "flash1";
+        case AttentionKernel::FusedSoftmax: return "fused-softmax";
         case AttentionKernel::Math: return "math";
+    }
+    return "?";
+}
+
+Result<Framework> frameworkByName(std::string_view name) {
+    const std::string spelling = canonical(name);
+    if (spelling == "pytorch" || spelling == "torch") return Framework::PyTorch;
+    if (spelling == "huggingface" || spelling == "hugging-face" || spelling == "transformers") return Framework::HuggingFace;
+    if (spelling == "megatron-deepspeed") return Framework::MegatronDeepSpeed;
+    return badInput({}, unknownName("framework", name, {"pytorch", "huggingface", "megatron-deepspeed"}));
+}
+
+std::string_view nameOf(Framework framework) {
+    switch (framework) {
+        case Framework::PyTorch: return "pytorch";
+        case Framework::HuggingFace: return "huggingface";
+        case Framework::MegatronDeepSpeed: return "megatron-deepspeed";
     }
     return "?";
 }

@@ -54,10 +54,19 @@ enum class Recompute : std::uint8_t { None, Selective, Full };
 Result<Recompute> recomputeByName(std::string_view name);
 std::string_view nameOf(Recompute recompute);
 
-/// Flash: one fused kernel, no s² tensor. Math: batched matmuls and a softmax that write the s² scores.
-enum class AttentionKernel : std::uint8_t { Flash, Math };
+/// Flash: one fused kernel, no s² tensor (FlashAttention-2 and what came after). Flash1: its first generation, Triton's included, at about
+/// half the speed. FusedSoftmax: batched matmuls that write the s² scores, scale, mask and softmax in one kernel (Megatron, Apex). Math: the
+/// same in a kernel each.
+enum class AttentionKernel : std::uint8_t { Flash, Flash1, FusedSoftmax, Math };
 Result<AttentionKernel> attentionKernelByName(std::string_view name);
 std::string_view nameOf(AttentionKernel kernel);
+/// Whether the s² scores stay inside the kernel.
+inline bool isFlash(AttentionKernel kernel) { return kernel == AttentionKernel::Flash || kernel == AttentionKernel::Flash1; }
+
+/// Whose Python issues the kernels: what one launch costs the host differs by several times (docs/models/host.md).
+enum class Framework : std::uint8_t { PyTorch, HuggingFace, MegatronDeepSpeed };
+Result<Framework> frameworkByName(std::string_view name);
+std::string_view nameOf(Framework framework);
 
 struct TrainingConfig {
     std::int64_t microBatch = 1;  ///< samples per rank and micro-step
@@ -67,6 +76,7 @@ struct TrainingConfig {
     Optimizer optimizer;
     Recompute recompute = Recompute::None;
     AttentionKernel attention = AttentionKernel::Flash;
+    Framework framework = Framework::PyTorch;
     bool dropout = false;          ///< apply the model's dropout layers (their masks are saved)
     bool gradientClipping = false; ///< clip by global norm before the optimizer step
     bool readLossEachStep = true;  ///< the training loop reads the loss (`loss.item()`), so the host waits for the device once a step

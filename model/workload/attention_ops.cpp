@@ -17,7 +17,7 @@ std::array<std::int64_t, 6> attributesOf(const AttentionShape& shape, bool fused
     return {shape.heads, shape.kvHeads, shape.headDim, shape.causal, fused};
 }
 
-int flashAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv) {
+int flashAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, bool firstGeneration) {
     const DType type = layer.precision().activation;
     const std::int64_t tokens = shape.samples * shape.length;
     const int out = layer.value("context", {shape.samples, shape.length, shape.heads * shape.headDim}, type);
@@ -28,6 +28,7 @@ int flashAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyVal
         return flashWork(layer.precision(), shape.samples * shape.heads, shape.length, shape.length, shape.headDim, shape.causal, back);
     };
     KernelWork forward = work(false), backward = work(true);
+    forward.flash1 = backward.flash1 = firstGeneration;
     forward.bytes = 2 * q + kv + bytesOf(layer, logSumExp);
     backward.bytes = 4 * q + 2 * kv + bytesOf(layer, logSumExp);  // q, out, dout, dq; k, v, dk, dv
 
@@ -44,7 +45,7 @@ int flashAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyVal
     return out;
 }
 
-int mathAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, bool dropped) {
+int mathAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, bool fusedSoftmax, bool dropped) {
     const Precision& precision = layer.precision();
     const DType type = precision.activation;
     const std::int64_t b = shape.samples, s = shape.length, a = shape.heads, d = shape.headDim;
@@ -69,10 +70,13 @@ int mathAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValu
             op.saves.push_back(qkv.k);
         }
         op.forward.push_back(gemmWork("attention scores", inner, attentionMath(precision), type));
-        op.forward.push_back(memoryWork("scale", 2 * square));
-        if (shape.causal) op.forward.push_back(memoryWork("mask", 2 * square));
-        op.backward = {memoryWork("scale gradient", 2 * square), gemmWork("attention query gradient", outer, attentionMath(precision), type),
-                       gemmWork("attention key gradient", outer, attentionMath(precision), type)};
+        if (!fusedSoftmax) {  // else the product scales and the softmax masks
+            op.forward.push_back(memoryWork("scale", 2 * square));
+            if (shape.causal) op.forward.push_back(memoryWork("mask", 2 * square));
+            op.backward.push_back(memoryWork("scale gradient", 2 * square));
+        }
+        op.backward.push_back(gemmWork("attention query gradient", outer, attentionMath(precision), type));
+        op.backward.push_back(gemmWork("attention key gradient", outer, attentionMath(precision), type));
         if (repeats) op.backward.push_back(memoryWork("sum repeated keys", narrow + wide));
         if (fused) op.backward.push_back(memoryWork("concat gradient", 2 * (wide + 2 * narrow)));
         op.attentionCore = true;
@@ -153,8 +157,8 @@ QueryKeyValue rotary(LayerBuilder& layer, const AttentionShape& shape, QueryKeyV
 
 int attention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, AttentionKernel kernel, bool dropout) {
     // The fused kernel keeps a random seed instead of a mask, so dropout costs it nothing worth counting.
-    if (kernel == AttentionKernel::Flash) return flashAttention(layer, shape, qkv);
-    return mathAttention(layer, shape, qkv, dropout);
+    if (isFlash(kernel)) return flashAttention(layer, shape, qkv, kernel == AttentionKernel::Flash1);
+    return mathAttention(layer, shape, qkv, kernel == AttentionKernel::FusedSoftmax, dropout);
 }
 
 }  // namespace ringside

@@ -59,15 +59,15 @@ int linear(LayerBuilder& layer, std::string_view name, int x, std::int64_t out, 
     // Experts get equal shares of the rows; the FLOPs are those of all rows even where the shares are not whole.
     const std::int64_t share = std::max<std::int64_t>(1, rows / options.groups);
     const double exact = static_cast<double>(rows) / static_cast<double>(share * options.groups);
-    const auto product = [&](std::string_view what, std::int64_t m, std::int64_t n, std::int64_t k) {
-        KernelWork work = gemmWork(what, {options.groups, m, n, k}, math, type);
+    const auto product = [&](std::string_view what, std::int64_t m, std::int64_t n, std::int64_t k, bool columnsOfA = false) {
+        KernelWork work = gemmWork(what, {options.groups, m, n, k, columnsOfA}, math, type);
         work.flops *= exact;
         return work;
     };
     forward.push_back(product("linear", share, out, in));
 
     if (layer.needsGradient(x)) backward.push_back(product("linear input gradient", share, in, out));
-    backward.push_back(product("linear weight gradient", out, in, share));
+    backward.push_back(product("linear weight gradient", out, in, share, true));
     if (parameters.bias >= 0) backward.push_back(memoryWork("bias gradient", bytesOf(layer, y) + bytesOf(out, type)));
     if (castsWeight) {
         backward.push_back(memoryWork("cast weight gradient", weightCastBytes));

@@ -19,6 +19,7 @@ enum class KernelClass : std::uint8_t {
 /// Problem size of a matrix product (or of what is priced as one).
 struct GemmShape {
     std::int64_t batch = 1, m = 0, n = 0, k = 0;
+    bool columnsOfA = false;  ///< the left operand is stored k × m, as in weight gradients: m is contiguous there, not k
     bool operator==(const GemmShape&) const = default;
 };
 
@@ -32,6 +33,7 @@ struct KernelWork {
     double bytes = 0;
     GemmShape shape;
     bool causal = false;  ///< attention: half of the score matrix is masked and skipped
+    bool flash1 = false;  ///< attention: a kernel of the first generation
     std::string_view name;
     double divisor = 0;  ///< of a kernel that divides gradients: by what; 0: by the ranks that average them
 

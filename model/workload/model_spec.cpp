@@ -34,7 +34,7 @@ Result<Workload> buildChecked(const ModelSpec& model, const TransformerSpec& spe
         std::max({static_cast<double>(spec.vocab),
                   static_cast<double>(std::max<std::int64_t>(1, spec.expertsPerToken)) * 2.0 * static_cast<double>(spec.ffn),
                   static_cast<double>((spec.heads + 2 * spec.kvHeads) * spec.headDim),
-                  training.attention == AttentionKernel::Math ? static_cast<double>(spec.heads) * static_cast<double>(length) : 0.0});
+                  !isFlash(training.attention) ? static_cast<double>(spec.heads) * static_cast<double>(length) : 0.0});
     const double perBlock = static_cast<double>(spec.hidden) *
                             (4.0 * static_cast<double>(spec.heads * spec.headDim) +
                              3.0 * static_cast<double>(spec.ffn) * static_cast<double>(std::max<std::int64_t>(1, spec.experts)));

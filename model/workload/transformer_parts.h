@@ -29,8 +29,11 @@ struct TransformerContext {
     std::int64_t heads() const { return spec.heads / shard.tp; }
     std::int64_t kvHeads() const { return keyValueHeadsPerRank(spec.kvHeads, shard.tp); }
     std::int64_t ffn() const { return spec.ffn / shard.tp; }
-    /// Rows of the vocabulary that this rank holds; the table is padded to a multiple of tp.
-    std::int64_t vocab() const { return (spec.vocab + shard.tp - 1) / shard.tp; }
+    /// Rows of the vocabulary that this rank holds: the table is padded to a multiple of tp, Megatron's to one of 128·tp.
+    std::int64_t vocab() const {
+        const std::int64_t unit = shard.tp > 1 && shard.style == TensorStyle::Megatron ? 128 : 1;
+        return (spec.vocab + unit * shard.tp - 1) / (unit * shard.tp) * unit;
+    }
 };
 
 /// How a linear layer's weight is cut over the tensor axis: not, by outputs, or by inputs (its bias then stays whole).

@@ -210,10 +210,17 @@ private:
                 wakeWaiters(c, t);
                 continue;
             }
+            StreamState& stream = state.streams[task.stream];
+            if (const std::size_t ahead = state.prices->runAhead; ahead > 0 && stream.queue.size() - stream.head > ahead) {
+                waitFor(state, stream.queue[stream.queue.size() - 1 - ahead], t);
+                state.hostBlocked = true;
+                return;
+            }
+            if (state.hostBlocked) state.hostClock = std::max(state.hostClock, now_);
+            state.hostBlocked = false;
             state.hostClock += launchTime(state, task);
             time.issued = state.hostClock;
             ++state.nextToIssue;
-            StreamState& stream = state.streams[task.stream];
             stream.queue.push_back(t);
             if (!stream.busy && stream.head + 1 == stream.queue.size()) tryStart(c, task.stream);
         }
@@ -488,7 +495,7 @@ private:
         while (waiter != kNone) {
             const TaskId next = state.nextWaiter[waiter];
             const StreamId s = state.program->tasks[waiter].stream;
-            if (s == kHostStream)
+            if (s == kHostStream || waiter == state.nextToIssue)
                 issue(c);
             else
                 tryStart(c, s);

@@ -29,6 +29,8 @@ struct CollectivePrices {
     std::uint32_t taken = 0;  ///< of them: the core is taken as a whole
 };
 
+constexpr std::size_t kShortRunAhead = 4;  // docs/models/host.md
+
 constexpr double kMostShare = 31.0 / 32;  // of a core; a kernel that stands still would never end
 
 /// Factors are kept in steps, so that collectives of many sizes share a class.
@@ -155,8 +157,10 @@ Result<Prices> priceSchedule(const Schedule& schedule, const Cluster& cluster, c
             TRY(const CopyCost cost, CopyCost::create(device, copyOptions));
             node.copies.push_back(Time::fromSeconds(cost.seconds(copy.bytes)));
         }
-        node.launch = Time::fromMicroseconds(profile.launchUs.value / options.hostScale);
-        node.collectiveLaunch = Time::fromMicroseconds(profile.collectiveLaunchUs.value / options.hostScale);
+        const double host = launchFactor(profile, options.framework) / options.hostScale;
+        node.launch = Time::fromMicroseconds(profile.launchUs.value * host);
+        node.collectiveLaunch = Time::fromMicroseconds(profile.collectiveLaunchUs.value * host);
+        node.runAhead = options.framework == Framework::MegatronDeepSpeed ? kShortRunAhead : 0;
         for (const HostWork& work : schedule.hostWorks) node.hostWorks.push_back(hostWorkTime(work, profile, cluster.nodes[g].kind.devices, options));
         node.oneCore = cluster.nodes[g].kind.fabric == IntraNodeFabric::Loopback && options.cpuInterference;
         prices.nodes.push_back(std::move(node));

@@ -23,6 +23,7 @@ struct PricingOptions {
     CollectiveLevel level = CollectiveLevel::Closed;
     // What-if factors: 1.1 makes that resource 10 % faster.
     double computeScale = 1, memoryScale = 1, networkScale = 1, hostScale = 1;
+    Framework framework = Framework::PyTorch;  ///< whose launches the host pays for
     bool cpuInterference = true;  ///< false: kernels take no processor time (paced compute), so that nothing slows anything
 };
 
@@ -42,6 +43,7 @@ struct NodePrices {
     std::vector<Time> copies;
     std::vector<Time> hostWorks;
     Time launch, collectiveLaunch;
+    std::size_t runAhead = 0;  ///< tasks that the host issues to a stream ahead of the one that runs; 0: as many as it can
     bool oneCore = false;  ///< kernels of several streams share the rank's core: each is as many times slower as there are
 };
 

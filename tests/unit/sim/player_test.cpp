@@ -50,6 +50,19 @@ TEST(Player, ManyTinyKernelsTakeAsLongAsTheHostNeedsToLaunchThem) {
     EXPECT_EQ(step.played().stepTime, ns(251));
 }
 
+TEST(Player, WithoutRunAheadEachKernelTakesTheLongerOfItsLaunchAndItself) {
+    // Kernels of 100 and 1 ns in turn, launched in 5 ns. A launch begins when the last but one has ended: the 1 ns kernels hide behind
+    // the launches of the next long ones, so a pair takes 100 + 5; after the last pair nothing is launched, 1 instead of 5.
+    TinyStep step;
+    step.launch(5, 5);
+    step.prices.nodes[0].runAhead = 1;
+    for (int i = 0; i < 5; ++i) {
+        step.kernel(kCompute, {100});
+        step.kernel(kCompute, {1});
+    }
+    EXPECT_EQ(step.played().stepTime, ns(5 + 5 * 105 - 4));
+}
+
 TEST(Player, TheHostRunsAheadOfLongKernels) {
     // 10 kernels of 100 ns, each launched in 5 ns: only the first launch shows. 5 + 10·100.
     TinyStep step;

@@ -94,8 +94,14 @@ TEST(Recompute, NamesRoundTrip) {
 }
 
 TEST(AttentionKernel, NamesRoundTrip) {
-    for (const AttentionKernel k : {AttentionKernel::Flash, AttentionKernel::Math}) EXPECT_EQ(attentionKernelByName(nameOf(k)).value(), k);
+    for (const AttentionKernel k : {AttentionKernel::Flash, AttentionKernel::Flash1, AttentionKernel::FusedSoftmax, AttentionKernel::Math})
+        EXPECT_EQ(attentionKernelByName(nameOf(k)).value(), k);
     EXPECT_FALSE(attentionKernelByName("paged"));
+}
+
+TEST(Framework, NamesRoundTrip) {
+    for (const Framework f : {Framework::PyTorch, Framework::HuggingFace, Framework::MegatronDeepSpeed}) EXPECT_EQ(frameworkByName(nameOf(f)).value(), f);
+    EXPECT_FALSE(frameworkByName("caffe"));
 }
 
 }  // namespace

@@ -113,6 +113,15 @@ TEST(GemmCost, UnalignedRowsAreSlower) {
     EXPECT_GT(cost.seconds(gemm(16384, 50257, 768)), 1.3 * cost.seconds(gemm(16384, 50304, 768)));
 }
 
+TEST(GemmCost, AnOddSizeCountsOnlyWhereItIsContiguous) {
+    // 4097 rows of the left operand are aligned rows; stored by columns, as in a weight gradient, they are odd ones.
+    const ComputeCost cost = costOf(a100());
+    KernelWork byRows = gemm(4097, 4096, 4096), byColumns = byRows;
+    byColumns.shape.columnsOfA = true;
+    EXPECT_GT(cost.seconds(byColumns), 2 * cost.seconds(byRows));
+    EXPECT_GT(cost.seconds(gemm(4096, 4096, 4097)), 2 * cost.seconds(byRows));
+}
+
 TEST(GemmCost, ThinProductsAreBoundByMemory) {
     // 16 rows times a 16384 × 16384 matrix read 512 MiB: 0.85 · 3350 GB/s gives 189 µs; the arithmetic of a tile row of 64 is
     // 34 GFLOP, 43 µs at 800 TFLOPS.
@@ -187,6 +196,19 @@ TEST(AttentionCost, FollowsFlashAttention2OnA100AndH100) {
         const double flops = 14.0 * static_cast<double>(batchHeads * row.head) * static_cast<double>(row.tokens * row.tokens) * (row.causal ? 0.5 : 1);
         EXPECT_NEAR(flops / seconds * 1e-12 / row.tflops, 1.0, 0.1) << row.head << " " << row.tokens << " " << row.causal;
     }
+}
+
+TEST(AttentionCost, OfTheFirstGenerationIsWhatMptRunsShowForAnyHeadSizeAndLength) {
+    // mosaicml/llm-foundry, A100: the slope of the step over the sequence length is 96 to 99 TFLOPS for heads of 64 and 128.
+    const ComputeCost cost = costOf(a100());
+    for (const std::int64_t head : {64, 128})
+        for (const std::int64_t tokens : {8192, 32768}) {
+            KernelWork forward = attention(KernelClass::AttentionForward, 4 * 2048 / head, tokens, head, true), backward = forward;
+            backward.cls = KernelClass::AttentionBackward;
+            forward.flash1 = backward.flash1 = true;
+            const double flops = 7.0 * static_cast<double>(4 * 2048) * static_cast<double>(tokens * tokens);
+            EXPECT_NEAR(flops / (cost.seconds(forward) + cost.seconds(backward)) * 1e-12, 97, 6) << head << " " << tokens;
+        }
 }
 
 TEST(AttentionCost, CausalIsCheaperButNotByHalf) {

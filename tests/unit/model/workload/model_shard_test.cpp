@@ -74,9 +74,9 @@ TEST(TensorShard, OfGpt2KeepsRowBiasesAndPositionsWholeAndPadsTheVocabulary) {
     const Workload shard = build("gpt2", shardTraining("bf16", 1, 1024), tensorShard(4));
     // Split per block: c_attn 768·2304 + 2304, c_proj 768·768, c_fc 768·3072 + 3072, c_proj 3072·768: 7,083,264 / 4 = 1,770,816.
     // Whole per block: two norms 4·768, two row biases 2·768: 4608. Positions 1024·768 and the last norm 2·768 are whole too.
-    // 50257 rows do not divide by 4: ⌈50257/4⌉ = 12565 rows each (3 rows of padding in all).
+    // 50257 rows are padded to a multiple of 4·128: 99·128 = 12672 rows each.
     const Held held = heldBy(shard);
-    EXPECT_EQ(held.sharded, 12 * 1'770'816 + 12565 * 768);
+    EXPECT_EQ(held.sharded, 12 * 1'770'816 + 12672 * 768);
     EXPECT_EQ(held.replicated, 12 * 4608 + 1024 * 768 + 2 * 768);
     EXPECT_EQ(parameterCount(shard), held.sharded + held.replicated);
     EXPECT_EQ(shard.typeOf(1).parameters[2].shape, (Shape{768, 576}));  // Conv1D keeps [in, out]; 2304/4

@@ -129,6 +129,21 @@ TEST(SavedBytes, OfPlainAttentionWithDropoutAddFiveBytesPerScore) {
     EXPECT_EQ(savedBytes(build("gpt2", training).typeOf(1)), 1024 * (34 * 768 + 16) + 5 * 2 * 12 * 512 * 512);
 }
 
+TEST(Attention, WithAFusedSoftmaxSavesTheSameAndLaunchesThreeKernelsFewer) {
+    TrainingConfig training = withPrecision("bf16", 2, 512);
+    const auto kernels = [](const LayerType& type) {
+        std::size_t count = 0;
+        for (const Op& op : type.ops) count += op.forward.size() + op.backward.size();
+        return count;
+    };
+    training.attention = AttentionKernel::Math;
+    const Workload plain = build("gpt2", training);
+    training.attention = AttentionKernel::FusedSoftmax;
+    const Workload fused = build("gpt2", training);
+    EXPECT_EQ(savedBytes(fused.typeOf(1)), savedBytes(plain.typeOf(1)));
+    EXPECT_EQ(kernels(plain.typeOf(1)) - kernels(fused.typeOf(1)), 3u);  // scale, mask; the gradient of scaling
+}
+
 TEST(SavedBytes, OfALlamaBlockCountTheGatedProductsFactors) {
     const Workload workload = build("llama-3-8b", withPrecision("bf16", 1, 1024));
     // Per token and in bytes, h = 4096, keys 1024, f = 14336: norm inputs 2·2h, inputs of qkv and of gate/up 2·2h, rotated q 2h,
