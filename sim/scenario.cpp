@@ -25,7 +25,7 @@ const std::vector<std::string>& scenarioKeys() {
 }
 const std::vector<std::string>& trainingKeys() {
     static const std::vector<std::string> keys = {"micro_batch", "global_batch", "seq_len", "grad_accum", "precision", "optimizer", "recompute",
-                                                  "attention", "framework", "dropout", "gradient_clipping", "read_loss_each_step", "rank_batches", "batch_split",
+                                                  "attention", "framework", "memory_format", "dropout", "gradient_clipping", "read_loss_each_step", "rank_batches", "batch_split",
                                                   "input_ms_per_sample", "input_workers"};
     return keys;
 }
@@ -250,6 +250,8 @@ private:
         TRY(const std::string framework, given.stringOr("framework", "pytorch"));
         TRY(training.framework, located(frameworkByName(framework), given.find("framework").value_or(given)));
         scenario_.pricing.framework = training.framework;
+        TRY(const std::string format, given.stringOr("memory_format", "contiguous"));
+        TRY(training.memoryFormat, located(memoryFormatByName(format), given.find("memory_format").value_or(given)));
         TRY(training.dropout, given.boolOr("dropout", false));
         TRY(training.gradientClipping, given.boolOr("gradient_clipping", false));
         TRY(training.readLossEachStep, given.boolOr("read_loss_each_step", true));
@@ -503,6 +505,7 @@ Json toJson(const Scenario& scenario) {
     t["recompute"] = nameOf(training.recompute);
     t["attention"] = nameOf(training.attention);
     t["framework"] = nameOf(training.framework);
+    if (training.memoryFormat != MemoryFormat::Contiguous) t["memory_format"] = nameOf(training.memoryFormat);
     t["dropout"] = training.dropout;
     t["gradient_clipping"] = training.gradientClipping;
     t["read_loss_each_step"] = training.readLossEachStep;

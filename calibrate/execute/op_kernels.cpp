@@ -247,6 +247,7 @@ Result<void> bindForwardKernel(const LayerType& layer, const Op& op, std::size_t
             else rotate(b, true, at.inputs[1], at.outputs[1], false);
             return {};
         case OpKind::Convolution:
+            if (op.attributes[4] > 1) return unsupported(op, "a grouped convolution");
             if (name == "convolution") convolutionCall(b, KernelOp::Convolution, {at.inputs[0], b.parameter(false)}, at.outputs[0]);
             else b.calls.add(KernelOp::AddBias, {at.outputs[0], b.parameter(true)}, {at.outputs[0]}, {b.output().shape[0], b.output().shape[1], innerOf(b.output().shape)});
             return {};

@@ -32,7 +32,8 @@ constexpr KnownModel kByName[] = {
     {"qwen2505b", "qwen2.5-0.5b"},     {"qwen2515b", "qwen2.5-1.5b"},    {"qwen253b", "qwen2.5-3b"},    {"qwen257b", "qwen2.5-7b"}, {"qwen2514b", "qwen2.5-14b"},
     {"qwen2532b", "qwen2.5-32b"},      {"qwen2572b", "qwen2.5-72b"},     {"gpt2xl", "gpt2-xl"},         {"gpt2large", "gpt2-large"}, {"gpt2medium", "gpt2-medium"},
     {"gpt3175b", "gpt3-175b"},         {"vitl16", "vit-l-16"},           {"vitb16", "vit-b-16"},        {"resnet152", "resnet-152"}, {"resnet101", "resnet-101"},
-    {"resnet34", "resnet-34"},         {"resnet18", "resnet-18"},        {"vgg16", "vgg-16"},
+    {"seresnext101", "se-resnext-101-32x4d"}, {"resnext101", "resnext-101-32x4d"}, {"resnext50", "resnext-50-32x4d"}, {"efficientnetwideseb0", "efficientnet-widese-b0"},
+    {"efficientnetwideseb4", "efficientnet-widese-b4"}, {"efficientnetb0", "efficientnet-b0"}, {"efficientnetb4", "efficientnet-b4"}, {"resnet34", "resnet-34"},         {"resnet18", "resnet-18"},        {"vgg16", "vgg-16"},
 };
 
 /// Published architectures that the catalogue does not hold.
@@ -51,8 +52,7 @@ struct Unsupported {
     std::string_view word, why;
 };
 constexpr Unsupported kUnsupported[] = {
-    {"resnext", "grouped convolutions"}, {"seresnext", "grouped convolutions"}, {"efficientnet", "depthwise convolutions"}, {"efficientdet", "depthwise convolutions"},
-    {"gpunet", "depthwise convolutions"}, {"maskrcnn", "a detector of two stages"}, {"ssd", "a detector"}, {"nnunet", "a U-Net"}, {"unet", "a U-Net"},
+    {"efficientdet", "a detector"}, {"gpunet", "a mixture of convolutions that a search found"}, {"maskrcnn", "a detector of two stages"}, {"ssd", "a detector"}, {"nnunet", "a U-Net"}, {"unet", "a U-Net"},
     {"transformerxl", "relative attention with a memory"}, {"bart", "an encoder and a decoder"}, {"gnmt", "a recurrent network"}, {"jasper", "one-dimensional convolutions"},
     {"ncf", "embedding tables"}, {"dlrm", "embedding tables"}, {"hifigan", "a vocoder"}, {"moflow", "a flow model"}, {"tft", "a recurrent network"},
     {"deepseek", "latent attention and a mixture of experts with shared ones"}, {"kimi", "latent attention and a mixture of experts with shared ones"},
@@ -148,7 +148,7 @@ Result<MappedModel> modelOf(const PublishedModel& model) {
     for (const KnownModel& one : kByName)
         if (has(name, one.word)) {
             out.model = std::string(one.model);
-            const bool image = one.model.starts_with("resnet") || one.model.starts_with("vgg");
+            const bool image = has(std::string(one.model), "resne") || one.model.starts_with("vgg") || one.model.starts_with("efficientnet");
             out.style = image ? ModelStyle::ConvNet : one.model.starts_with("gpt") ? ModelStyle::Gpt : ModelStyle::Llama;
             return out;
         }

@@ -39,6 +39,7 @@ public:
         out_.assumed = std::move(model.assumed);
         style_ = model.style;
         out_.document["model"] = std::move(model.model);
+        TRY_VOID(mapBertHead());
         TRY(cluster_, clusterOf(record_.hardware, catalogs_.hardware));
         out_.document["cluster"] = toJson(cluster_);
         TRY_VOID(mapStrategy());
@@ -73,6 +74,17 @@ private:
         return {};
     }
 
+    bool recipeOfNvidia() const { return has(record_.source, "NVIDIA/DeepLearningExamples"); }
+
+    /// NVIDIA's pre-training predicts the masked tokens only, 20 of 128; of 512 tokens it is "binned": batches are of samples of about the same
+    /// length, cut to it (its README, release notes of 2022), so 512 is only the longest.
+    Result<void> mapBertHead() {
+        if (style_ != ModelStyle::Bert || !recipeOfNvidia() || !has(lower(record_.model.name), "pretraining")) return {};
+        if (record_.model.seqLen.value_or(0) > 128) return badInput("", "samples of varying length: the recipe sorts them into bins of 64 tokens, and what is in a batch is not stated");
+        out_.document["model"]["max_predictions_per_seq"] = 20;
+        return {};
+    }
+
     Result<void> mapStrategy() {
         const bool zero1 = has(kind_, "zero1") || has(kind_, "zero-1");
         const bool distributedOptimizer = has(kind_, "distributed optimizer");
@@ -98,6 +110,8 @@ private:
                 return {};
             }
             strategy()["name"] = alone ? "single" : kind_ == "single" ? "ddp" : kind_.substr(0, kind_.find(' '));
+            // NVIDIA's BERT gives apex's DistributedDataParallel message_size = 250 million elements: one bucket, sent after the backward pass.
+            if (!alone && style_ == ModelStyle::Bert && has(notes_, "(apex)")) strategy()["bucket_mb"] = 1000;
         } else if (kind_.empty()) {
             return badInput("", "the strategy is not stated");
         } else {
@@ -182,6 +196,8 @@ private:
         if (has(text, "fused")) return "adamw-fused";
         if (has(text, "adam")) return "adamw";
         if (style_ == ModelStyle::ConvNet) return "momentum";
+        // NVIDIA's fine-tuning script has a fused optimizer with fp16 only; else its own, tensor by tensor.
+        if (has(lower(record_.model.name), "squad") && !has(lower(strategy_.precision), "16")) return "adamw-for-loop";
         // Apex's and DeepSpeed's optimizers are fused; BERT's recipes use them too.
         return trainer_ == Trainer::Megatron || trainer_ == Trainer::DeepSpeed || style_ == ModelStyle::Bert ? "adamw-fused" : "adamw";
     }
@@ -197,6 +213,7 @@ private:
             training()["recompute"] = recompute();
         }
         if (has(notes_, "megatron-deepspeed")) training()["framework"] = "megatron-deepspeed";
+        if (style_ == ModelStyle::ConvNet && channelsLast()) training()["memory_format"] = "channels_last";
         const bool clips = strategy_.gradClip.has_value() || trainer_ == Trainer::Megatron || style_ == ModelStyle::Bert;
         training()["gradient_clipping"] = clips;
         return {};
@@ -206,6 +223,14 @@ private:
     const char* attention(bool old) const {
         if (old) return trainer_ == Trainer::Megatron ? "fused-softmax" : "math";
         return style_ == ModelStyle::Mpt ? "flash1" : "flash";
+    }
+
+    /// NVIDIA's own recipes train convolutional networks pixel by pixel where they use tensor cores of 16 bits (its configs.yml: memory_format
+    /// nhwc with AMP only); those who run its scripts without that flag have PyTorch's default.
+    bool channelsLast() const {
+        const std::string given = lower(textAt(record_.json.at("strategy"), "memory_format"));
+        if (!given.empty()) return has(given, "last") || given == "nhwc";
+        return recipeOfNvidia() && has(lower(strategy_.precision), "16");
     }
 
     std::string recompute() {

@@ -44,6 +44,14 @@ constexpr double kSequenceHalfCausal = 530;  ///< and to the masked half of the 
 constexpr double kBlock = 128;             ///< queries (forward) or keys (backward) of one block
 constexpr double kTailForward = 1.3, kTailBackward = 0.65;  ///< waves lost to the tail, causal; half of it otherwise
 
+/// From the datasheet's fp32 peak: two FLOPs per lane and clock. 0 where the lanes of a multiprocessor are not known.
+double clockHz(const Device& device, double sms) {
+    const auto fp32 = device.peakDenseTflops.find(DType::Fp32);
+    if (!device.computeCapability || fp32 == device.peakDenseTflops.end()) return 0;
+    const double lanes = *device.computeCapability < 8.5 ? 64 : 128;  // Volta, Turing and A100; those after them
+    return fp32->second * 1e12 / (2 * lanes * sms);
+}
+
 constexpr std::size_t indexOf(DType type) { return static_cast<std::size_t>(type); }
 
 }  // namespace
@@ -58,15 +66,23 @@ Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& pro
     cost.bandwidth_ = bandwidth * profile.memoryEfficiency.value;
     cost.fixedSeconds_ = profile.kernelFixedUs.value * 1e-6;
     cost.convolutionEfficiency_ = profile.convolutionEfficiency.value;
+    cost.winogradGain_ = profile.winogradGain.value;
+    cost.transposedShare_ = profile.transposedShare.value;
     cost.attentionForward_ = profile.attentionForwardEfficiency.value;
     cost.attentionBackward_ = profile.attentionBackwardEfficiency.value;
     cost.flash1_ = profile.flash1Attention.value;
     cost.waveQuantised_ = device.sms.has_value() && *device.sms > 0;
     cost.sms_ = cost.waveQuantised_ ? static_cast<double>(*device.sms) : assumedMultiprocessors(device.arch);
-    std::array<GemmConstants, 2> constants{gemmConstants(device.arch, 2), gemmConstants(device.arch, 4)};
-    if (!cost.waveQuantised_)
-        for (GemmConstants& c : constants) c.quantisation = 0;
-    cost.constants_ = std::make_shared<const std::array<GemmConstants, 2>>(constants);
+    cost.elementRate_ = cost.sms_ * clockHz(device, cost.sms_) * profile.sustainedClock.value * profile.elementsPerClock.value;
+    std::array<GemmConstants, 10> constants{};
+    for (const DType type : kArithmeticTypes) {
+        const auto peak = device.peakDenseTflops.find(type);
+        const bool known = cost.waveQuantised_ && peak != device.peakDenseTflops.end();
+        GemmConstants& c = constants[indexOf(type)];
+        c = gemmConstants(device.arch, sizeOf(type), known ? peak->second * 1e12 / cost.sms_ : 0);
+        if (!cost.waveQuantised_) c.quantisation = 0;
+    }
+    cost.constants_ = std::make_shared<const std::array<GemmConstants, 10>>(constants);
 
     for (const DType type : kArithmeticTypes) {
         const auto known = device.peakDenseTflops.find(type);
@@ -74,7 +90,7 @@ Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& pro
         if (known == device.peakDenseTflops.end() || known->second <= 0 || efficiency == profile.gemmEfficiency.end()) continue;
         Arithmetic& arithmetic = cost.arithmetic_[indexOf(type)];
         arithmetic.peak = known->second * 1e12;
-        arithmetic.constants = &(*cost.constants_)[sizeOf(type) >= 4 ? 1 : 0];
+        arithmetic.constants = &(*cost.constants_)[indexOf(type)];
         arithmetic.gemmRate = arithmetic.peak * efficiency->second.value * arithmetic.constants->headroom * profile.sustainedClock.value;
         const auto samples = profile.gemmTable.find(type);
         if (samples != profile.gemmTable.end() && !samples->second.empty())
@@ -117,23 +133,23 @@ double ComputeCost::seconds(const KernelWork& work, double busySms, double busyB
 
 double ComputeCost::formulaSeconds(const KernelWork& work, double busySms, double busyBandwidth) const {
     switch (work.cls) {
-        case KernelClass::Gemm:
-        case KernelClass::Convolution: return gemmSeconds(work, busySms, busyBandwidth);
+        case KernelClass::Gemm: return gemmSeconds(work, busySms, busyBandwidth);
+        case KernelClass::Convolution: return convolutionSeconds(work, busySms, busyBandwidth);
         case KernelClass::AttentionForward:
         case KernelClass::AttentionBackward: return attentionSeconds(work, busySms, busyBandwidth);
-        case KernelClass::Memory: return memorySeconds(work.bytes, busySms, busyBandwidth);
+        case KernelClass::Memory: return memorySeconds(work.bytes, work.elements, busySms, busyBandwidth);
     }
     CHECK(false && "every class is priced");
     return 0;
 }
 
-double ComputeCost::gemmSeconds(const KernelWork& work, double busySms, double busyBandwidth) const {
+double ComputeCost::gemmSeconds(const KernelWork& work, double busySms, double busyBandwidth, double gain) const {
     const GemmShape& shape = work.shape;
     const Arithmetic& own = arithmetic(work.math);
     GemmModel model = gemmModel(own, busySms, busyBandwidth);
     const Bytes elementSize = sizeOf(work.math);
     const bool convolution = work.cls == KernelClass::Convolution;
-    if (convolution) model.rate *= convolutionEfficiency_;
+    if (convolution) model.rate *= convolutionEfficiency_ * gain;
     if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0 || shape.k <= 0) {  // no shape: as an endless product
         const double arithmeticSeconds = work.flops / (model.rate * model.freeSms / sms_);
         return fixedSeconds_ + std::max(arithmeticSeconds, work.bytes / model.bandwidth);
@@ -149,6 +165,19 @@ double ComputeCost::gemmSeconds(const KernelWork& work, double busySms, double b
     }
     // A table's ratio belongs to the bytes of the bare product: what the kernel adds (a bias, an fp32 result) stays on top.
     return formula * own.table->correction(shape);
+}
+
+double ComputeCost::convolutionSeconds(const KernelWork& work, double busySms, double busyBandwidth) const {
+    double product = gemmSeconds(work, busySms, busyBandwidth);
+    // The library takes the fastest of its algorithms: where fp32 is not far behind tf32, Winograd's form beats the tensor cores.
+    if (work.winograd && sizeOf(work.math) == 4 && arithmetic_[indexOf(DType::Fp32)].gemmRate > 0) {
+        KernelWork fp32 = work;
+        fp32.math = DType::Fp32;
+        product = std::min(product, gemmSeconds(fp32, busySms, busyBandwidth, winogradGain_));
+    }
+    if (work.transposedBytes <= 0) return product;
+    const double moved = 2 * transposedShare_ * work.transposedBytes;  // read and written
+    return product + memorySeconds(moved, moved / static_cast<double>(sizeOf(work.math)), busySms, busyBandwidth);
 }
 
 double ComputeCost::attentionSeconds(const KernelWork& work, double busySms, double busyBandwidth) const {
@@ -176,10 +205,12 @@ double ComputeCost::attentionSeconds(const KernelWork& work, double busySms, dou
     return fixedSeconds_ + std::max(flops / rate, work.bytes / bandwidth);
 }
 
-double ComputeCost::memorySeconds(double bytes, double busySms, double busyBandwidth) const {
+double ComputeCost::memorySeconds(double bytes, double elements, double busySms, double busyBandwidth) const {
     const double freeShare = std::clamp(sms_ - busySms, 1.0, sms_) / sms_;
     const double bandwidth = bandwidth_ * (1 - std::clamp(busyBandwidth, 0.0, kMaxBusyBandwidth)) * std::min(1.0, freeShare / kSmsToSaturateMemory);
-    return fixedSeconds_ + (bytes > 0 ? kMemoryRampSeconds + bytes / bandwidth : 0.0);
+    if (bytes <= 0) return fixedSeconds_;
+    const double issue = elements > 0 && elementRate_ > 0 ? elements / (elementRate_ * freeShare) : 0;
+    return fixedSeconds_ + kMemoryRampSeconds + std::max(bytes / bandwidth, issue);
 }
 
 }  // namespace ringside

@@ -52,21 +52,23 @@ private:
 
     double formulaSeconds(const KernelWork& work, double busySms, double busyBandwidth) const;
     GemmModel gemmModel(const Arithmetic& arithmetic, double busySms, double busyBandwidth) const;
-    double gemmSeconds(const KernelWork& work, double busySms, double busyBandwidth) const;
+    double gemmSeconds(const KernelWork& work, double busySms, double busyBandwidth, double gain = 1) const;  ///< gain: on a convolution's rate
     double attentionSeconds(const KernelWork& work, double busySms, double busyBandwidth) const;
-    double memorySeconds(double bytes, double busySms, double busyBandwidth) const;
+    double convolutionSeconds(const KernelWork& work, double busySms, double busyBandwidth) const;
+    double memorySeconds(double bytes, double elements, double busySms, double busyBandwidth) const;
     const Arithmetic& arithmetic(DType type) const;
 
     std::shared_ptr<const KernelTable> measured_;  ///< null: nothing was
     ComputeScales scales_;
     std::array<Arithmetic, 10> arithmetic_;  ///< by DType
     DType math_ = DType::Bf16;
-    std::shared_ptr<const std::array<GemmConstants, 2>> constants_;  ///< of 16-bit and of 32-bit operands
+    std::shared_ptr<const std::array<GemmConstants, 10>> constants_;  ///< by DType
     double sms_ = 1;
     bool waveQuantised_ = true;
     double bandwidth_ = 0;  ///< bytes/s that streaming kernels reach
     double fixedSeconds_ = 0;
-    double convolutionEfficiency_ = 1;
+    double elementRate_ = 0;  ///< elements/s of kernels that go element by element; 0: not known, and no limit
+    double convolutionEfficiency_ = 1, winogradGain_ = 1, transposedShare_ = 0;
     double attentionForward_ = 1, attentionBackward_ = 1, flash1_ = 1;
 };
 

@@ -12,6 +12,7 @@ Figure assumed(double value, double spread, std::string source) { return {value,
 Figure published(double value, double spread, std::string source) { return {value, spread, Provenance::Published, std::move(source)}; }
 
 constexpr const char* kMamf = "best-shape matmul, stas00/ml-engineering compute/accelerator (mamf-finder)";
+constexpr const char* kResNet = "fitted to ResNet-50 in NVIDIA/DeepLearningExamples, Oneflow-Inc/DLPerf and lambdal/deeplearning-benchmark";
 constexpr const char* kFlash2 = "FlashAttention-2 benchmark, Dao-AILab/flash-attention assets, forward+backward split as in its paper";
 
 bool isAmd(GpuArch arch) { return arch == GpuArch::Cdna2 || arch == GpuArch::Cdna3; }
@@ -81,7 +82,11 @@ Profile datasheetProfile(const Device& device) {
     p.gemmEfficiency[DType::Fp8] = device.arch == GpuArch::Blackwell ? published(0.76, 0.06, kMamf) : published(0.71, 0.06, kMamf);
     p.gemmEfficiency[DType::Int8] = assumed(0.65, 0.15, "a little below fp8");
     p.sustainedClock = sustainedClock(device.arch);
-    p.convolutionEfficiency = assumed(0.80, 0.15, "strided reads of the implicit matrix");
+    p.convolutionEfficiency = published(1.0, 0.10, kResNet);
+    p.winogradGain = device.computeCapability ? published(2.25, 0.10, "cuDNN on a V100 in fp32; F(2 x 2, 3 x 3) needs 2.25 times fewer products")
+                                              : assumed(1.0, 0.10, "not known for this library");
+    p.transposedShare = published(0.65, 0.20, kResNet);
+    p.elementsPerClock = published(3.6, 0.10, kResNet);
 
     AttentionEfficiency attention = attentionEfficiency(device.arch);
     p.attentionForwardEfficiency = std::move(attention.forward);
@@ -89,6 +94,7 @@ Profile datasheetProfile(const Device& device) {
 
     p.flash1Attention = published(0.48, 0.10, "FlashAttention-2 is about twice as fast (its paper); MPT at 8k to 64k tokens (mosaicml/llm-foundry)");
     p.memoryEfficiency = isAmd(device.arch) ? assumed(0.75, 0.10, "streaming kernels on HBM")
+                         : device.memoryType.starts_with("GDDR") ? published(0.93, 0.06, "GDDR cards lose less than HBM: RTX A6000, A10 and RTX 6000 Ada in lambdal/deeplearning-benchmark; RTX 3090 Ti 0.85 in mli/transformers-benchmarks")
                                             : published(0.85, 0.05, "elementwise kernels: V100 784 of 900 GB/s, RTX 3090 Ti 856 of 1008 (mli/transformers-benchmarks)");
     p.kernelFixedUs = assumed(2.0, 0.25, "start-up and drain of a small kernel");
     p.launchUs = assumed(6.0, 0.40, "eager PyTorch: Python, dispatcher, autograd and the driver's launch");

@@ -26,8 +26,9 @@ struct GemmConstants {
     /// FLOP of one column of k per tile, tileLoss included: filled by gemmConstants so that pricing is multiplications only.
     std::array<double, 7> flopsPerColumn{};
 };
-/// For operands of 2 bytes (bf16, fp16; also 1), or of 4 (tf32, fp32; also 8).
-GemmConstants gemmConstants(GpuArch arch, Bytes elementSize);
+/// For operands of 2 bytes (bf16, fp16; also 1), or of 4 (tf32, fp32; also 8). `flopsPerSm`: peak of one multiprocessor in that type, FLOP/s
+/// (0: not known). Constants that were fitted on another kind of multiprocessor keep the time of its ramp, not its columns.
+GemmConstants gemmConstants(GpuArch arch, Bytes elementSize, double flopsPerSm);
 
 /// Rates left to one kernel.
 struct GemmModel {

@@ -48,6 +48,9 @@ struct Profile {
     std::string device;                     ///< the device it is for
     std::map<DType, Figure> gemmEfficiency; ///< best-shape fraction of the dense peak, by arithmetic type
     Figure sustainedClock;                  ///< fraction of the best-shape rate that is left under hours of load (power limit)
+    Figure winogradGain;                    ///< FLOPs that fp32's Winograd convolutions (3 × 3) save, as a factor on their rate
+    Figure transposedShare;                 ///< part of a convolution's NCHW images that its kernel does not read or write as they lie
+    Figure elementsPerClock;                ///< that one multiprocessor does in kernels which go element by element
     Figure convolutionEfficiency;           ///< fraction of what a GEMM of the same shape reaches
     Figure attentionForwardEfficiency;      ///< fraction of the dense peak that fused attention reaches (head size 128, long sequence)
     Figure attentionBackwardEfficiency;

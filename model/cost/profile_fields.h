@@ -22,6 +22,9 @@ inline constexpr double kMaxProfileBytes = 1e12;
 inline constexpr std::array kProfileFields{
     ProfileField{"sustained_clock", &Profile::sustainedClock, 0.01, 1.0},
     ProfileField{"convolution_efficiency", &Profile::convolutionEfficiency, 0.001, kMaxEfficiency},
+    ProfileField{"winograd_gain", &Profile::winogradGain, 0.1, 4.0},
+    ProfileField{"transposed_share", &Profile::transposedShare, 0, 1},
+    ProfileField{"elements_per_clock", &Profile::elementsPerClock, 0.01, 1e4},
     ProfileField{"attention_forward_efficiency", &Profile::attentionForwardEfficiency, 0.001, kMaxEfficiency},
     ProfileField{"attention_backward_efficiency", &Profile::attentionBackwardEfficiency, 0.001, kMaxEfficiency},
     ProfileField{"flash1_attention", &Profile::flash1Attention, 0.001, 10},

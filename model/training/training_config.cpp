@@ -163,6 +163,21 @@ Result<AttentionKernel> attentionKernelByName(std::string_view name) {
     return badInput({}, unknownName("attention kernel", name, {"flash", "flash1", "fused-softmax", "math"}));
 }
 
+Result<MemoryFormat> memoryFormatByName(std::string_view name) {
+    const std::string spelling = canonical(name);
+    if (spelling == "contiguous" || spelling == "nchw" || spelling == "channels-first") return MemoryFormat::Contiguous;
+    if (spelling == "channels-last" || spelling == "nhwc") return MemoryFormat::ChannelsLast;
+    return badInput({}, unknownName("memory format", name, {"contiguous", "channels_last"}));
+}
+
+std::string_view nameOf(MemoryFormat format) {
+    switch (format) {
+        case MemoryFormat::Contiguous: return "contiguous";
+        case MemoryFormat::ChannelsLast: return "channels_last";
+    }
+    return "?";
+}
+
 std::string_view nameOf(AttentionKernel kernel) {
     switch (kernel) {
         case AttentionKernel::Flash: return "flash";

@@ -68,6 +68,12 @@ enum class Framework : std::uint8_t { PyTorch, HuggingFace, MegatronDeepSpeed };
 Result<Framework> frameworkByName(std::string_view name);
 std::string_view nameOf(Framework framework);
 
+/// How images lie in memory. Contiguous: channel by channel (NCHW), PyTorch's default. ChannelsLast: pixel by pixel (NHWC), what tensor
+/// cores work on; convolutions of contiguous images have to be brought into it and back.
+enum class MemoryFormat : std::uint8_t { Contiguous, ChannelsLast };
+Result<MemoryFormat> memoryFormatByName(std::string_view name);  ///< "contiguous" ("nchw"), "channels_last" ("nhwc")
+std::string_view nameOf(MemoryFormat format);
+
 struct TrainingConfig {
     std::int64_t microBatch = 1;  ///< samples per rank and micro-step
     std::int64_t seqLen = 0;      ///< tokens per sample; 0: the model's own context length; ignored by image models
@@ -77,6 +83,7 @@ struct TrainingConfig {
     Recompute recompute = Recompute::None;
     AttentionKernel attention = AttentionKernel::Flash;
     Framework framework = Framework::PyTorch;
+    MemoryFormat memoryFormat = MemoryFormat::Contiguous;  ///< of images; models without convolutions ignore it
     bool dropout = false;          ///< apply the model's dropout layers (their masks are saved)
     bool gradientClipping = false; ///< clip by global norm before the optimizer step
     bool readLossEachStep = true;  ///< the training loop reads the loss (`loss.item()`), so the host waits for the device once a step

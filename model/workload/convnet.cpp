@@ -11,21 +11,6 @@
 namespace ringside {
 namespace {
 
-WeightBias convolutionModule(LayerBuilder& layer, std::string_view name, std::int64_t from, std::int64_t to, std::int64_t kernel, bool bias) {
-    return layer.module(name, {to, from, kernel, kernel}, bias ? to : 0);
-}
-
-/// What one layer hands to the next.
-struct Carried {
-    Shape shape;
-    DType dtype;
-};
-
-Carried outputOf(const LayerType& type) {
-    const Value& value = type.values[static_cast<std::size_t>(type.output)];
-    return {value.shape, value.dtype};
-}
-
 struct Unit {
     const char* convolution;
     const char* norm;
@@ -34,9 +19,9 @@ struct Unit {
 };
 
 LayerType buildStem(const ConvNetSpec& spec, const TrainingConfig& training) {
-    LayerBuilder layer("stem", training.precision);
+    LayerBuilder layer("stem", training.precision, training.memoryFormat);
     const int image = layer.value("image", {training.microBatch, spec.channels, spec.imageSize, spec.imageSize}, layer.streamType(), false);
-    const WeightBias weights = convolutionModule(layer, "conv1", spec.channels, 64, 7, false);
+    const WeightBias weights = convolutionModule(layer, "conv1", spec.channels, 64, {7, 2, 3}, false);
     const WeightBias normWeights = layer.module("bn1", {64}, 64);
     int x = convolution(layer, "conv1", image, 64, {7, 2, 3}, weights);
     x = activation(layer, "relu", OpKind::Relu, batchNorm(layer, "bn1", x, normWeights));
@@ -45,12 +30,13 @@ LayerType buildStem(const ConvNetSpec& spec, const TrainingConfig& training) {
 
 LayerType buildResidualBlock(const ConvNetSpec& spec, const TrainingConfig& training, const Carried& from, std::int64_t width, std::int64_t stride,
                              std::string_view name) {
-    LayerBuilder layer(name, training.precision);
+    LayerBuilder layer(name, training.precision, training.memoryFormat);
     const int x = layer.value("input", from.shape, from.dtype);
     const std::int64_t channels = from.shape[1], out = spec.bottleneck ? 4 * width : width;
     std::vector<Unit> units;
+    const std::int64_t inner = width / 64 * spec.groupWidth * spec.groups;  // ResNet: `width`
     if (spec.bottleneck)
-        units = {{"conv1", "bn1", width, {1, 1, 0}}, {"conv2", "bn2", width, {3, stride, 1}}, {"conv3", "bn3", out, {1, 1, 0}}};
+        units = {{"conv1", "bn1", inner, {1, 1, 0}}, {"conv2", "bn2", inner, {3, stride, 1, spec.groups}}, {"conv3", "bn3", out, {1, 1, 0}}};
     else
         units = {{"conv1", "bn1", width, {3, stride, 1}}, {"conv2", "bn2", width, {3, 1, 1}}};
 
@@ -58,15 +44,19 @@ LayerType buildResidualBlock(const ConvNetSpec& spec, const TrainingConfig& trai
     std::int64_t in = channels;
     for (std::size_t i = 0; i < units.size(); ++i) {
         const Unit& unit = units[i];
-        const WeightBias weights = convolutionModule(layer, unit.convolution, in, unit.to, unit.window.kernel, false);
+        const WeightBias weights = convolutionModule(layer, unit.convolution, in, unit.to, unit.window, false);
         const WeightBias normWeights = layer.module(unit.norm, {unit.to}, unit.to);
         main = batchNorm(layer, unit.norm, convolution(layer, unit.convolution, main, unit.to, unit.window, weights), normWeights);
         if (i + 1 < units.size()) main = activation(layer, "relu", OpKind::Relu, main);
         in = unit.to;
     }
+    if (spec.squeeze > 0) {
+        const WeightBias squeeze = layer.module("se.fc1", {out / spec.squeeze, out}, out / spec.squeeze), expand = layer.module("se.fc2", {out, out / spec.squeeze}, out);
+        main = squeezeExcitation(layer, "se", main, out / spec.squeeze, OpKind::Relu, squeeze, expand);
+    }
     int shortcut = x;
     if (stride != 1 || channels != out) {
-        const WeightBias weights = convolutionModule(layer, "downsample.0", channels, out, 1, false);
+        const WeightBias weights = convolutionModule(layer, "downsample.0", channels, out, {1, stride, 0}, false);
         const WeightBias normWeights = layer.module("downsample.1", {out}, out);
         shortcut = batchNorm(layer, "downsample.1", convolution(layer, "downsample.0", x, out, {1, stride, 0}, weights), normWeights);
     }
@@ -74,7 +64,7 @@ LayerType buildResidualBlock(const ConvNetSpec& spec, const TrainingConfig& trai
 }
 
 LayerType buildResNetHead(const ConvNetSpec& spec, const TrainingConfig& training, const Carried& from) {
-    LayerBuilder layer("head", training.precision);
+    LayerBuilder layer("head", training.precision, training.memoryFormat);
     const int x = layer.value("input", from.shape, from.dtype);
     const WeightBias weights = layer.module("fc", {spec.classes, from.shape[1]}, spec.classes);
     const int pooled = flatten(layer, "flatten", averagePool(layer, "avgpool", x, 1));
@@ -106,13 +96,13 @@ Workload buildResNet(const ConvNetSpec& spec, const TrainingConfig& training) {
 }
 
 LayerType buildVggStage(const ConvNetSpec& spec, const TrainingConfig& training, const Carried* from, std::size_t stage, int& module) {
-    LayerBuilder layer("stage" + std::to_string(stage + 1), training.precision);
+    LayerBuilder layer("stage" + std::to_string(stage + 1), training.precision, training.memoryFormat);
     int x = from ? layer.value("input", from->shape, from->dtype)
                  : layer.value("image", {training.microBatch, spec.channels, spec.imageSize, spec.imageSize}, layer.streamType(), false);
     const std::int64_t width = std::min<std::int64_t>(512, std::int64_t{64} << stage);
     for (std::int64_t i = 0; i < spec.blocksPerStage[stage]; ++i) {
         const std::string name = "features." + std::to_string(module);
-        const WeightBias weights = convolutionModule(layer, name, layer.at(x).shape[1], width, 3, true);
+        const WeightBias weights = convolutionModule(layer, name, layer.at(x).shape[1], width, {3, 1, 1}, true);
         x = activation(layer, "relu", OpKind::Relu, convolution(layer, name, x, width, {3, 1, 1}, weights));
         module += 2;  // the ReLU is a module too
     }
@@ -121,7 +111,7 @@ LayerType buildVggStage(const ConvNetSpec& spec, const TrainingConfig& training,
 }
 
 LayerType buildVggHead(const ConvNetSpec& spec, const TrainingConfig& training, const Carried& from) {
-    LayerBuilder layer("classifier", training.precision);
+    LayerBuilder layer("classifier", training.precision, training.memoryFormat);
     int x = layer.value("input", from.shape, from.dtype);
     const std::int64_t flat = from.shape[1] * 49;
     const WeightBias first = layer.module("classifier.0", {4096, flat}, 4096);
@@ -153,8 +143,23 @@ Workload buildVgg(const ConvNetSpec& spec, const TrainingConfig& training) {
 
 }  // namespace
 
+WeightBias convolutionModule(LayerBuilder& layer, std::string_view name, std::int64_t from, std::int64_t to, const ConvolutionShape& window, bool bias) {
+    return layer.module(name, {to, from / window.groups, window.kernel, window.kernel}, bias ? to : 0);
+}
+
+Carried outputOf(const LayerType& type) {
+    const Value& value = type.values[static_cast<std::size_t>(type.output)];
+    return {value.shape, value.dtype};
+}
+
 Result<void> validate(const ConvNetSpec& spec, const std::string& name) {
-    const std::size_t stages = spec.blocksPerStage.size();
+    const std::size_t stages = spec.family == ConvNetSpec::Family::EfficientNet ? 4 : spec.blocksPerStage.size();
+    if (spec.family == ConvNetSpec::Family::EfficientNet && (spec.widthCoefficient < 0.1 || spec.widthCoefficient > 20 || spec.depthCoefficient < 0.1 || spec.depthCoefficient > 20))
+        return badInput(name, fmt::format("width_coefficient {} and depth_coefficient {}; expected 0.1 to 20", spec.widthCoefficient, spec.depthCoefficient));
+    if (spec.groups < 1 || spec.groups > 4096 || spec.groupWidth < 1 || spec.groupWidth > 4096)
+        return badInput(name, fmt::format("{} groups of width {}; expected 1 to 4096 of both", spec.groups, spec.groupWidth));
+    if (spec.groups > 1 && !spec.bottleneck) return badInput(name, "groups in basic blocks are not supported; expected bottlenecks");
+    if (spec.squeeze < 0 || spec.squeeze > 64) return badInput(name, fmt::format("squeeze_ratio is {}; expected 0 to 64", spec.squeeze));
     if (stages < 1 || stages > 5) return badInput(name, fmt::format("{} stages; expected 1 to 5", stages));
     for (const std::int64_t blocks : spec.blocksPerStage)
         if (blocks < 1 || blocks > 1000) return badInput(name, fmt::format("a stage of {} blocks; expected 1 to 1000", blocks));
@@ -168,7 +173,8 @@ Result<void> validate(const ConvNetSpec& spec, const std::string& name) {
 }
 
 Workload buildConvNet(const ConvNetSpec& spec, const TrainingConfig& training) {
-    Workload out = spec.family == ConvNetSpec::Family::ResNet ? buildResNet(spec, training) : buildVgg(spec, training);
+    const bool vgg = spec.family == ConvNetSpec::Family::Vgg, resnet = spec.family == ConvNetSpec::Family::ResNet;
+    Workload out = vgg ? buildVgg(spec, training) : resnet ? buildResNet(spec, training) : buildEfficientNet(spec, training);
     out.samples = training.microBatch;
     out.inputBytes = training.microBatch * (4 * spec.channels * spec.imageSize * spec.imageSize + 8);
     return out;

@@ -129,7 +129,7 @@ int activation(LayerBuilder& layer, std::string_view name, OpKind kind, int x) {
     const int y = layer.value(name, layer.at(x).shape, layer.at(x).dtype, layer.needsGradient(x));
     const double data = bytesOf(layer, x);
     Op& op = layer.op(kind, name, {x}, {y});
-    op.saves = {kind == OpKind::Relu || kind == OpKind::Tanh ? y : x};
+    op.saves = {kind == OpKind::Relu || kind == OpKind::Tanh || kind == OpKind::Sigmoid ? y : x};
     op.forward = {memoryWork(nameOf(kind), 2 * data)};
     op.backward = {memoryWork("activation gradient", 3 * data)};
     return y;

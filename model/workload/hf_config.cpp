@@ -88,6 +88,7 @@ Result<void> readParticulars(const JsonCursor& config, const std::string& type, 
         TRY_VOID(readSize(config, {"num_local_experts", "num_experts"}, spec.experts));
         TRY_VOID(readSize(config, {"num_experts_per_tok"}, spec.expertsPerToken));
     }
+    if (type == "bert") TRY_VOID(readSize(config, {"max_predictions_per_seq"}, spec.maskedPredictions));
     if (type == "gpt_neox") TRY_VOID(readBool(config, "use_parallel_residual", spec.parallelBlock));
     if (type == "gpt2") {
         TRY(const bool cross, config.boolOr("add_cross_attention", false));
@@ -196,7 +197,7 @@ Result<std::vector<std::int64_t>> readSizes(const JsonCursor& list) {
 
 Result<ConvNetSpec> readConvNet(const JsonCursor& config, const std::string& type) {
     ConvNetSpec spec;
-    spec.family = type == "vgg" ? ConvNetSpec::Family::Vgg : ConvNetSpec::Family::ResNet;
+    spec.family = type == "vgg" ? ConvNetSpec::Family::Vgg : type == "efficientnet" ? ConvNetSpec::Family::EfficientNet : ConvNetSpec::Family::ResNet;
     spec.blocksPerStage = type == "vgg" ? std::vector<std::int64_t>{2, 2, 3, 3, 3} : std::vector<std::int64_t>{3, 4, 6, 3};
     spec.classes = 2;
     if (const auto depths = config.find("depths")) {
@@ -208,6 +209,12 @@ Result<ConvNetSpec> readConvNet(const JsonCursor& config, const std::string& typ
     spec.bottleneck = layer == "bottleneck";
     TRY(const bool early, config.boolOr("downsample_in_bottleneck", false));
     if (early) return config.error("downsample_in_bottleneck is not supported; expected the stride in the 3 × 3 convolution");
+    TRY_VOID(readSize(config, {"groups"}, spec.groups));
+    TRY_VOID(readSize(config, {"width_per_group"}, spec.groupWidth));
+    TRY_VOID(readSize(config, {"squeeze_ratio"}, spec.squeeze));
+    TRY(spec.widthCoefficient, config.numberOr("width_coefficient", 1, 0, 100));
+    TRY(spec.depthCoefficient, config.numberOr("depth_coefficient", 1, 0, 100));
+    TRY_VOID(readBool(config, "squeeze_hidden", spec.squeezeHidden));
     TRY_VOID(readSize(config, {"num_channels"}, spec.channels));
     TRY_VOID(readSize(config, {"image_size"}, spec.imageSize));
     TRY_VOID(readClasses(config, spec.classes));
@@ -232,7 +239,7 @@ Result<MlpSpec> readMlp(const JsonCursor& config) {
 
 std::vector<std::string> supportedModelTypes() {
     std::vector<std::string> types = transformerModelTypes();
-    types.insert(types.end(), {"resnet", "vgg", "mlp"});
+    types.insert(types.end(), {"resnet", "vgg", "efficientnet", "mlp"});
     return types;
 }
 
@@ -241,7 +248,7 @@ Result<ModelSpec> modelFromHfConfig(const JsonCursor& config) {
     const auto inner = config.find("text_config");
     TRY(const std::string type, config.stringOr("model_type", ""));
     const std::optional<TransformerSpec> defaults = transformerDefaults(type);
-    const bool image = type == "resnet" || type == "vgg", perceptron = type == "mlp";
+    const bool image = type == "resnet" || type == "vgg" || type == "efficientnet", perceptron = type == "mlp";
     if (!defaults && !image && !perceptron) {
         if (inner) return modelFromHfConfig(*inner);
         const std::string found = type.empty() ? "the key 'model_type' is missing" : fmt::format("model_type '{}' is not supported", type);

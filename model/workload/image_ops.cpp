@@ -1,5 +1,6 @@
 #include "model/workload/image_ops.h"
 
+#include <algorithm>
 #include <string>
 
 #include "model/workload/dense_ops.h"
@@ -9,7 +10,58 @@ namespace ringside {
 namespace {
 
 double bytesOf(const LayerBuilder& layer, int value) { return static_cast<double>(layer.bytes(value)); }
+/// Tensor cores work on NHWC; fp32's own kernels take NCHW as it is.
+bool onTensorCores(DType math) { return math != DType::Fp32 && math != DType::Fp64; }
+
 double bytesOf(std::int64_t elements, DType type) { return static_cast<double>(elements) * static_cast<double>(sizeOf(type)); }
+
+/// Grouped kernels of tensor cores work on blocks of this many channels, most of which a narrow group leaves unused.
+constexpr std::int64_t kGroupBlock = 32;
+
+/// The three kernels of a convolution.
+class ConvolutionKernels {
+public:
+    ConvolutionKernels(const LayerBuilder& layer, const Shape& from, const Shape& to, const ConvolutionShape& window, double bytes)
+        : math_(layer.precision().math), window_(window), inPositions_(from[0] * from[2] * from[3]), outPositions_(to[0] * to[2] * to[3]), in_(from[1]), out_(to[1]), bytes_(bytes) {
+        const DType type = layer.precision().activation;
+        if (layer.images() == MemoryFormat::Contiguous && onTensorCores(math_)) transposed_ = bytesOf(elementCount(from) + elementCount(to), type);
+    }
+
+    KernelWork forward() const { return product("convolution", {1, outPositions_, out_, wide(in_) * taps()}); }
+    /// A pixel of the input gathers from the windows that saw it: one in stride² of kernel².
+    KernelWork inputGradient() const {
+        return product("convolution input gradient", {1, inPositions_, in_, std::max<std::int64_t>(1, wide(out_) * taps() / (window_.stride * window_.stride))});
+    }
+    KernelWork weightGradient() const { return product("convolution weight gradient", {1, out_, wide(in_) * taps(), outPositions_}); }
+
+private:
+    std::int64_t taps() const { return window_.kernel * window_.kernel; }
+    bool depthwise() const { return window_.groups > 1 && window_.groups == in_; }
+    /// Channels that one output is computed from, as a kernel counts them.
+    std::int64_t wide(std::int64_t channels) const {
+        const std::int64_t own = channels / window_.groups;
+        return window_.groups == 1 ? own : std::min(channels, std::max(own, kGroupBlock));
+    }
+
+    KernelWork product(std::string_view name, const GemmShape& shape) const {
+        const double flops = 2.0 * static_cast<double>(outPositions_) * static_cast<double>(out_) * static_cast<double>(in_ / window_.groups * taps());
+        if (depthwise()) {  // no matrix to speak of: every tap of every output is loaded and added by itself
+            KernelWork work = memoryWork(name, bytes_);
+            work.elements = flops / 2;
+            return work;
+        }
+        KernelWork work = convolutionWork(name, shape, math_, bytes_);
+        work.flops = flops;
+        work.winograd = window_.kernel == 3 && window_.stride == 1 && window_.groups == 1;
+        work.transposedBytes = transposed_;
+        return work;
+    }
+
+    DType math_;
+    ConvolutionShape window_;
+    std::int64_t inPositions_, outPositions_, in_, out_;
+    double bytes_, transposed_ = 0;
+};
 
 }  // namespace
 
@@ -36,13 +88,12 @@ int convolution(LayerBuilder& layer, std::string_view name, int x, std::int64_t 
     }
     const int y = layer.value(name, {from[0], channels, rows, columns}, type);
 
-    const std::int64_t positions = from[0] * rows * columns, patch = from[1] * window.kernel * window.kernel;
     const double bytes = bytesOf(layer, input) + bytesOf(layer, y) + bytesOf(weightElements, type);
-    forward.push_back(convolutionWork("convolution", {1, positions, channels, patch}, precision.math, bytes));
+    const ConvolutionKernels kernels(layer, from, layer.at(y).shape, window, bytes);
+    forward.push_back(kernels.forward());
     if (parameters.bias >= 0) forward.push_back(memoryWork("add bias", 2 * bytesOf(layer, y)));
-    if (layer.needsGradient(x))
-        backward.push_back(convolutionWork("convolution input gradient", {1, positions, patch, channels}, precision.math, bytes));
-    backward.push_back(convolutionWork("convolution weight gradient", {1, channels, patch, positions}, precision.math, bytes));
+    if (layer.needsGradient(x)) backward.push_back(kernels.inputGradient());
+    backward.push_back(kernels.weightGradient());
     if (parameters.bias >= 0) backward.push_back(memoryWork("bias gradient", bytesOf(layer, y)));
     if (castsWeight) backward.push_back(memoryWork("cast weight gradient", weightCastBytes));
     if (input != x && layer.needsGradient(x))
@@ -57,7 +108,7 @@ int convolution(LayerBuilder& layer, std::string_view name, int x, std::int64_t 
     if (parameters.bias >= 0) op.parameters.push_back(parameters.bias);
     op.forward = std::move(forward);
     op.backward = std::move(backward);
-    op.attributes = {window.kernel, window.stride, window.padding, parameters.bias >= 0};
+    op.attributes = {window.kernel, window.stride, window.padding, parameters.bias >= 0, window.groups};
     return y;
 }
 
@@ -74,10 +125,35 @@ int batchNorm(LayerBuilder& layer, std::string_view name, int x, WeightBias para
     op.saves = {x, statistics};
     op.parameters = {parameters.weight, parameters.bias};
     // A channel does not fit on chip, so its statistics cost a pass of their own: x is read twice, and in backward x and dy too.
-    op.forward = {memoryWork("count batches", 16), memoryWork("batch norm", 3 * data + small)};
-    op.backward = {memoryWork("batch norm gradient", 5 * data + small)};
+    KernelWork forward = memoryWork("batch norm", 3 * data + small), backward = memoryWork("batch norm gradient", 5 * data + small);
+    if (layer.images() == MemoryFormat::Contiguous) {  // channels_last has kernels of their own that load several channels at once
+        forward.elements = 3 * static_cast<double>(elementCount(layer.at(x).shape));
+        backward.elements = 5 * static_cast<double>(elementCount(layer.at(x).shape));
+    }
+    op.forward = {memoryWork("count batches", 16), forward};
+    op.backward = {backward};
     op.attributes = {channels};
     return y;
+}
+
+int channelScale(LayerBuilder& layer, std::string_view name, int x, int factors) {
+    const int y = layer.value(name, layer.at(x).shape, layer.at(x).dtype);
+    const double data = bytesOf(layer, x), small = bytesOf(layer, factors);
+    Op& op = layer.op(OpKind::ChannelScale, name, {x, factors}, {y});
+    op.saves = {x, factors};
+    op.forward = {memoryWork("channel scale", 2 * data + small)};
+    // dx = dy · factor; d factor is the mean over pixels of dy · x, which is written before it is summed.
+    op.backward = {memoryWork("channel scale gradient", 2 * data + small), memoryWork("channel factor gradient", 3 * data), memoryWork("sum over pixels", data + small)};
+    return y;
+}
+
+int squeezeExcitation(LayerBuilder& layer, std::string_view name, int x, std::int64_t squeezed, OpKind inner, WeightBias squeeze, WeightBias expand) {
+    const std::string prefix(name);
+    const std::int64_t channels = layer.at(x).shape[1];
+    int factors = flatten(layer, prefix + ".flatten", averagePool(layer, prefix + ".avgpool", x, 1));
+    factors = activation(layer, prefix + ".activation", inner, linear(layer, prefix + ".fc1", factors, squeezed, squeeze));
+    factors = activation(layer, prefix + ".sigmoid", OpKind::Sigmoid, linear(layer, prefix + ".fc2", factors, channels, expand));
+    return channelScale(layer, prefix + ".scale", x, factors);
 }
 
 int maxPool(LayerBuilder& layer, std::string_view name, int x, const ConvolutionShape& window) {
@@ -110,6 +186,16 @@ int flatten(LayerBuilder& layer, std::string_view name, int x) {
     const Shape& from = layer.at(x).shape;
     const int y = layer.value(name, {from[0], elementCount(from) / from[0]}, layer.at(x).dtype);
     layer.op(OpKind::Flatten, name, {x}, {y}).gradientInPlace = true;
+    return y;
+}
+
+int selectTokens(LayerBuilder& layer, std::string_view name, int x, std::int64_t count) {
+    const Shape from = layer.at(x).shape;
+    const int y = layer.value(name, {from[0], count, from[2]}, layer.at(x).dtype);
+    Op& op = layer.op(OpKind::Flatten, name, {x}, {y});
+    op.forward = {memoryWork("select tokens", 2 * bytesOf(layer, y))};
+    op.backward = {memoryWork("select gradient", bytesOf(layer, x) + 2 * bytesOf(layer, y))};  // zeros, and the chosen rows
+    op.attributes = {count};
     return y;
 }
 

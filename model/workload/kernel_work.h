@@ -35,6 +35,9 @@ struct KernelWork {
     bool causal = false;  ///< attention: half of the score matrix is masked and skipped
     bool flash1 = false;  ///< attention: a kernel of the first generation
     std::string_view name;
+    double elements = 0;         ///< memory kernels that go element by element (a batch norm): how many; 0: they move wide words
+    double transposedBytes = 0;  ///< convolutions: images that lie in NCHW where tensor cores want NHWC; the kernel's call transposes them
+    bool winograd = false;       ///< convolutions: three by three, stride one, not grouped: fp32 can take the Winograd form
     double divisor = 0;  ///< of a kernel that divides gradients: by what; 0: by the ranks that average them
 
     bool operator==(const KernelWork&) const = default;

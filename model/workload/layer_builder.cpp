@@ -6,7 +6,7 @@
 
 namespace ringside {
 
-LayerBuilder::LayerBuilder(std::string_view name, const Precision& precision) : precision_(&precision) {
+LayerBuilder::LayerBuilder(std::string_view name, const Precision& precision, MemoryFormat images) : precision_(&precision), images_(images) {
     type_.name = name;
     type_.values.reserve(48);
     type_.parameters.reserve(16);

@@ -19,9 +19,10 @@ struct WeightBias {
 class LayerBuilder {
 public:
     /// Borrows `precision`, which must outlive the builder.
-    LayerBuilder(std::string_view name, const Precision& precision);
+    LayerBuilder(std::string_view name, const Precision& precision, MemoryFormat images = MemoryFormat::Contiguous);
 
     const Precision& precision() const { return *precision_; }
+    MemoryFormat images() const { return images_; }
     /// What the residual stream and norms are in: fp32 under autocast, else the parameters' type.
     DType streamType() const { return precision_->autocast ? DType::Fp32 : precision_->parameter; }
 
@@ -50,6 +51,7 @@ public:
 
 private:
     const Precision* precision_;
+    MemoryFormat images_;
     LayerType type_;
     std::vector<bool> needsGradient_;
     std::vector<bool> writesParts_;

@@ -40,15 +40,20 @@ struct TransformerSpec {
     bool queryKeyNorm = false;        ///< a norm over each head of q and k (Qwen3)
     bool parallelBlock = false;       ///< attention and MLP read the same residual (GPT-NeoX, Phi)
     bool maskedLmHead = false;        ///< BERT's transform and tied decoder
+    std::int64_t maskedPredictions = 0;  ///< tokens per sample that the head predicts: those that were masked; 0: every token
     bool positionsGrow = false;       ///< the position table has as many rows as the run's sequence (llm-foundry's MPT)
     std::int64_t positionOffset = 0;  ///< extra rows of the position table (OPT: 2)
     bool residualDropout = false, attentionDropout = false;  ///< has such layers; they act if the training configuration says so
 };
 
 struct ConvNetSpec {
-    enum class Family : std::uint8_t { ResNet, Vgg } family = Family::ResNet;
+    enum class Family : std::uint8_t { ResNet, Vgg, EfficientNet } family = Family::ResNet;
     std::vector<std::int64_t> blocksPerStage;  ///< ResNet: {3,4,6,3}; VGG: convolutions per stage
     bool bottleneck = true;
+    std::int64_t groups = 1, groupWidth = 64;  ///< ResNeXt: groups of the 3 × 3 convolutions and their width in the first stage (ResNet: 1 of 64)
+    std::int64_t squeeze = 0;                  ///< squeeze-and-excitation in every block: channels are squeezed to this part of them; 0: none
+    bool squeezeHidden = false;                ///< EfficientNet: that part of the expanded channels, not of the block's input
+    double widthCoefficient = 1, depthCoefficient = 1;  ///< EfficientNet's scaling
     std::int64_t imageSize = 224, channels = 3, classes = 1000;
 };
 

@@ -1,5 +1,6 @@
 #include "model/workload/transformer_parts.h"
 
+#include <algorithm>
 #include <string>
 
 #include "model/workload/dense_ops.h"
@@ -58,7 +59,7 @@ LayerType buildTokenEmbedding(const TransformerContext& in) {
 
 LayerType buildPatchEmbedding(const TransformerContext& in) {
     const TransformerSpec& spec = in.spec;
-    LayerBuilder layer("embedding", in.training.precision);
+    LayerBuilder layer("embedding", in.training.precision, in.training.memoryFormat);
     const int image = layer.value("image", {in.samples, spec.channels, spec.imageSize, spec.imageSize}, layer.streamType(), false);
     const int classToken = layer.parameter("embeddings.cls_token", {1, 1, spec.hidden});
     const int positions = layer.parameter("embeddings.position_embeddings", {in.sequence, spec.hidden});
@@ -113,7 +114,10 @@ LayerType buildBertHead(const TransformerContext& in, int& tied) {
 
     int loss = -1;
     if (spec.maskedLmHead) {
-        const int transformed = activation(layer, "transform.act", kindOf(spec.activation), linear(layer, "transform.dense", x, h, transform));
+        const std::int64_t masked = std::max<std::int64_t>(1, spec.maskedPredictions * in.streamLength() / in.sequence);  // of this rank's tokens
+        const bool all = spec.maskedPredictions == 0 || masked >= in.streamLength();
+        const int predicted = all ? x : selectTokens(layer, "masked_tokens", x, masked);
+        const int transformed = activation(layer, "transform.act", kindOf(spec.activation), linear(layer, "transform.dense", predicted, h, transform));
         const int normed = norm(layer, "transform.LayerNorm", transformed, spec.rmsNorm, normWeights);
         loss = vocabLoss(layer, in, "decoder", normed, decoder);
     }

@@ -28,7 +28,9 @@ std::string_view nameOf(OpKind kind) {
         case OpKind::GatedSilu: return "gated-silu";
         case OpKind::Relu: return "relu";
         case OpKind::Tanh: return "tanh";
+        case OpKind::Sigmoid: return "sigmoid";
         case OpKind::Add: return "add";
+        case OpKind::ChannelScale: return "channel-scale";
         case OpKind::Dropout: return "dropout";
         case OpKind::Convolution: return "convolution";
         case OpKind::MaxPool: return "max-pool";

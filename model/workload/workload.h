@@ -50,7 +50,7 @@ struct StateTensor {
 
 enum class OpKind : std::uint8_t {
     Embedding, PositionEmbedding, Linear, Attention, Scores, AttentionSoftmax, AttentionValues, Rotary, Norm, BatchNorm, Gelu, Silu,
-    GatedSilu, Relu, Tanh, Add, Dropout, Convolution, MaxPool, AveragePool, Flatten, Concat, Router, ExpertDispatch, ExpertCombine,
+    GatedSilu, Relu, Tanh, Sigmoid, Add, ChannelScale, Dropout, Convolution, MaxPool, AveragePool, Flatten, Concat, Router, ExpertDispatch, ExpertCombine,
     CrossEntropy,
     // Of a sharded model only (docs/models/model-shards.md):
     TensorCopy, TensorReduce, TensorGather, SequenceGather, SequenceScatter, AllToAll, LogitsMax, LogitsSum,
@@ -103,7 +103,8 @@ struct RingSteps {
 ///   Norm              {features, isRms, hasBias}
 ///   BatchNorm         {channels}
 ///   Embedding         {rows, features};  PositionEmbedding {rows, features}: adds a row to each token
-///   Convolution       {kernel, stride, padding, hasBias}
+///   Convolution       {kernel, stride, padding, hasBias, groups}
+///   ChannelScale      {}: an image times one factor per sample and channel (squeeze-and-excitation)
 ///   MaxPool           {kernel, stride, padding};  AveragePool {outputSize}
 ///   GatedSilu         {features, activation, fusedInput}  result = act(gate)·up; activation: 0 SiLU, 1 GELU, 2 ReLU
 ///   Router            {experts, expertsPerToken, hidden};  ExpertDispatch, ExpertCombine {experts, expertsPerToken}

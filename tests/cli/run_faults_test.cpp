@@ -223,6 +223,8 @@ INSTANTIATE_TEST_SUITE_P(Contradiction, RunRefuses, testing::Values(
     Case{"UnknownStrategy", kTwo + "--strategy ddq", 3, {"--strategy", "did you mean 'ddp'?"}},
     Case{"UnknownProfile", kTwo + "--profile nothere.json", 3, {"nothere.json", "cannot open"}},
     Case{"ExpertsCannotRun", "--model mixtral-8x7b --local-ranks 2", 4, {"router", "cannot be run for real", "MLPs"}},
+    Case{"GroupedConvolutionsCannotRun", "--model resnext-50-32x4d --local-ranks 2", 4, {"conv2", "grouped convolution", "cannot be run for real"}},
+    Case{"DepthwiseConvolutionsCannotRun", "--model efficientnet-b0 --local-ranks 2", 4, {"grouped convolution", "cannot be run for real"}},
     Case{"BertCannotRun", "--model bert-large --local-ranks 2", 4, {"cannot be run for real"}},
     Case{"Bf16CannotRun", kTwo + "--precision bf16", 4, {"training.precision", "bf16", "use fp32"}}),
     nameOf);

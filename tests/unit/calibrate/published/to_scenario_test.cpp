@@ -170,5 +170,36 @@ TEST(ToScenario, SaysWhyARecordCannotBePredicted) {
     EXPECT_THAT(reason(record(kA100x8, kGpt, R"j({"kind": "ddp", "method": "LoRA", "micro_batch": 4, "precision": "bf16"})j")), HasSubstr("adapters"));
 }
 
+TEST(ToScenario, TakesNvidiasConvNetsAsChannelsLastWithSixteenBitsOnly) {
+    const char* resnet = R"j({"name": "Classification/ConvNets/resnet50v1.5"})j";
+    const char* amp = R"j({"kind": "ddp", "micro_batch": 256, "global_batch": 2048, "precision": "fp16/bf16 amp"})j";
+    const char* tf32 = R"j({"kind": "ddp", "micro_batch": 256, "global_batch": 2048, "precision": "tf32"})j";
+    constexpr const char* kStep = R"j({"step_time_s": 1})j";
+    EXPECT_EQ(mapped(record(kA100x8, resnet, amp, kStep, "", "NVIDIA/DeepLearningExamples")).scenario.training.memoryFormat, MemoryFormat::ChannelsLast);
+    EXPECT_EQ(mapped(record(kA100x8, resnet, tf32, kStep, "", "NVIDIA/DeepLearningExamples")).scenario.training.memoryFormat, MemoryFormat::Contiguous);
+    EXPECT_EQ(mapped(record(kA100x8, resnet, amp, kStep, "", "lambdal/deeplearning-benchmark")).scenario.training.memoryFormat, MemoryFormat::Contiguous) << "they run its scripts at their defaults";
+    const char* stated = R"j({"kind": "ddp", "micro_batch": 256, "global_batch": 2048, "precision": "fp16 amp", "memory_format": "channels_last"})j";
+    EXPECT_EQ(mapped(record(kA100x8, resnet, stated)).scenario.training.memoryFormat, MemoryFormat::ChannelsLast);
+}
+
+TEST(ToScenario, GivesBertFineTunedInFp32AnOptimizerThatGoesTensorByTensor) {
+    const char* squad = R"j({"name": "BERT-large SQuAD", "layers": 24, "hidden": 1024, "heads": 16, "ffn": 4096, "vocab": 30522, "seq_len": 384})j";
+    const auto implementation = [&](const char* precision) {
+        const std::string strategy = R"j({"kind": "ddp", "micro_batch": 4, "global_batch": 32, "act_ckpt": "none", "precision": ")j" + std::string(precision) + "\"}";
+        return mapped(record(kA100x8, squad, strategy.c_str())).scenario.training.optimizer.implementation;
+    };
+    EXPECT_EQ(implementation("fp32 (TF32 on Ampere+)"), OptimizerImplementation::ForLoop);
+    EXPECT_EQ(implementation("fp16 amp"), OptimizerImplementation::Fused);
+}
+
+TEST(ToScenario, KnowsWhatNvidiasBertPredictsAndWhatItsBinsHide) {
+    const auto bert = [](int length) { return R"j({"name": "BERT-large pretraining", "layers": 24, "hidden": 1024, "heads": 16, "ffn": 4096, "vocab": 30522, "seq_len": )j" + std::to_string(length) + "}"; };
+    const char* amp = R"j({"kind": "ddp", "micro_batch": 8, "grad_accum": 4, "global_batch": 256, "precision": "fp16 amp", "act_ckpt": "none"})j";
+    const MappedRecord m = mapped(record(kA100x8, bert(128).c_str(), amp, R"j({"step_time_s": 1})j", "", "NVIDIA/DeepLearningExamples"));
+    EXPECT_EQ(std::get<TransformerSpec>(m.scenario.model.architecture).maskedPredictions, 20);
+    EXPECT_THAT(reason(record(kA100x8, bert(512).c_str(), amp, R"j({"step_time_s": 1})j", "", "NVIDIA/DeepLearningExamples")), HasSubstr("bins of 64 tokens"));
+    EXPECT_EQ(reason(record(kA100x8, bert(512).c_str(), amp)), "none");
+}
+
 }  // namespace
 }  // namespace ringside
