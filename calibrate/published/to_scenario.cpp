@@ -219,10 +219,12 @@ private:
         return {};
     }
 
-    /// Megatron fuses the softmax from its first release on; MPT's recipes used Triton's kernels, which are of the first generation.
+    /// Megatron fuses the softmax from its first release on; MPT's recipes used Triton's kernels, which are of the first generation. Recipes with a
+    /// distributed optimizer use Transformer Engine's attention, DeepSpeed's newer ones FlashAttention-3.
     const char* attention(bool old) const {
         if (old) return trainer_ == Trainer::Megatron ? "fused-softmax" : "math";
-        return style_ == ModelStyle::Mpt ? "flash1" : "flash";
+        const bool newer = trainer_ == Trainer::Megatron || (trainer_ == Trainer::DeepSpeed && device().arch == GpuArch::Hopper);
+        return style_ == ModelStyle::Mpt ? "flash1" : newer ? "flash3" : "flash";
     }
 
     /// NVIDIA's own recipes train convolutional networks pixel by pixel where they use tensor cores of 16 bits (its configs.yml: memory_format

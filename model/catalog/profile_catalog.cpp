@@ -14,7 +14,7 @@ constexpr std::string_view kFolder = "profiles/";
 constexpr std::string_view kExtension = ".json";
 constexpr std::string_view kDatasheet = "datasheet";
 
-/// "profiles/h100-sxm-fa3.json" → "h100-sxm-fa3"; "" for other files.
+/// "profiles/b200-boost.json" → "b200-boost"; "" for other files.
 std::string_view nameOfFile(std::string_view path) {
     if (!path.starts_with(kFolder) || !path.ends_with(kExtension)) return {};
     return path.substr(kFolder.size(), path.size() - kFolder.size() - kExtension.size());

@@ -71,6 +71,7 @@ Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& pro
     cost.attentionForward_ = profile.attentionForwardEfficiency.value;
     cost.attentionBackward_ = profile.attentionBackwardEfficiency.value;
     cost.flash1_ = profile.flash1Attention.value;
+    cost.flash3_ = profile.flash3Attention.value;
     cost.waveQuantised_ = device.sms.has_value() && *device.sms > 0;
     cost.sms_ = cost.waveQuantised_ ? static_cast<double>(*device.sms) : assumedMultiprocessors(device.arch);
     cost.elementRate_ = cost.sms_ * clockHz(device, cost.sms_) * profile.sustainedClock.value * profile.elementsPerClock.value;
@@ -200,7 +201,8 @@ double ComputeCost::attentionSeconds(const KernelWork& work, double busySms, dou
         const double waves = batch * blocks / freeSms;
         const double tail = (forward ? kTailForward : kTailBackward) * (work.causal ? 1.0 : 0.5);
         // The first generation is as fast for any head size and length: it never came near what those limit.
-        rate *= (work.flash1 ? flash1_ : headEfficiency * keys / (keys + sequenceHalf)) * waves / (waves + tail);
+        const double shapeEfficiency = work.flash == 1 ? flash1_ : headEfficiency * keys / (keys + sequenceHalf) * (work.flash == 3 ? flash3_ : 1);
+        rate *= shapeEfficiency * waves / (waves + tail);
     }
     return fixedSeconds_ + std::max(flops / rate, work.bytes / bandwidth);
 }

@@ -93,6 +93,9 @@ Profile datasheetProfile(const Device& device) {
     p.attentionBackwardEfficiency = std::move(attention.backward);
 
     p.flash1Attention = published(0.48, 0.10, "FlashAttention-2 is about twice as fast (its paper); MPT at 8k to 64k tokens (mosaicml/llm-foundry)");
+    p.flash3Attention = device.arch == GpuArch::Hopper
+                            ? published(1.62, 0.08, "FlashAttention-3: 621 of 989 TFLOPS forward (pytorch/benchmark pull request 2391), backward 1.5 to 1.75 times FlashAttention-2 (arXiv 2407.08608)")
+                            : assumed(1.0, 0.10, "as flash");
     p.memoryEfficiency = isAmd(device.arch) ? assumed(0.75, 0.10, "streaming kernels on HBM")
                          : device.memoryType.starts_with("GDDR") ? published(0.93, 0.06, "GDDR cards lose less than HBM: RTX A6000, A10 and RTX 6000 Ada in lambdal/deeplearning-benchmark; RTX 3090 Ti 0.85 in mli/transformers-benchmarks")
                                             : published(0.85, 0.05, "elementwise kernels: V100 784 of 900 GB/s, RTX 3090 Ti 856 of 1008 (mli/transformers-benchmarks)");

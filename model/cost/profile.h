@@ -54,7 +54,7 @@ struct Profile {
     Figure convolutionEfficiency;           ///< fraction of what a GEMM of the same shape reaches
     Figure attentionForwardEfficiency;      ///< fraction of the dense peak that fused attention reaches (head size 128, long sequence)
     Figure attentionBackwardEfficiency;
-    Figure flash1Attention;                 ///< of that, kernels of the first generation
+    Figure flash1Attention, flash3Attention; ///< of that: kernels of the first generation; those written for Hopper
     Figure memoryEfficiency;                ///< fraction of the memory bandwidth that streaming kernels reach
     Figure kernelFixedUs;                   ///< device time of an empty kernel (start-up and drain)
     Figure launchUs;                        ///< host time to issue one kernel from the framework, eager

@@ -28,6 +28,7 @@ inline constexpr std::array kProfileFields{
     ProfileField{"attention_forward_efficiency", &Profile::attentionForwardEfficiency, 0.001, kMaxEfficiency},
     ProfileField{"attention_backward_efficiency", &Profile::attentionBackwardEfficiency, 0.001, kMaxEfficiency},
     ProfileField{"flash1_attention", &Profile::flash1Attention, 0.001, 10},
+    ProfileField{"flash3_attention", &Profile::flash3Attention, 0.001, 10},
     ProfileField{"memory_efficiency", &Profile::memoryEfficiency, 0.001, kMaxEfficiency},
     ProfileField{"kernel_fixed_us", &Profile::kernelFixedUs, 0, kMaxProfileUs},
     ProfileField{"launch_us", &Profile::launchUs, 0, kMaxProfileUs},

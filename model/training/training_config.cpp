@@ -158,9 +158,10 @@ Result<AttentionKernel> attentionKernelByName(std::string_view name) {
     const std::string spelling = canonical(name);
     if (spelling == "flash" || spelling == "sdpa" || spelling == "flash-attention" || spelling == "fused") return AttentionKernel::Flash;
     if (spelling == "flash1" || spelling == "triton") return AttentionKernel::Flash1;
+    if (spelling == "flash3" || spelling == "cudnn") return AttentionKernel::Flash3;
     if (spelling == "fused-softmax" || spelling == "megatron") return AttentionKernel::FusedSoftmax;
     if (spelling == "math" || spelling == "eager" || spelling == "unfused" || spelling == "torch") return AttentionKernel::Math;
-    return badInput({}, unknownName("attention kernel", name, {"flash", "flash1", "fused-softmax", "math"}));
+    return badInput({}, unknownName("attention kernel", name, {"flash", "flash1", "flash3", "fused-softmax", "math"}));
 }
 
 Result<MemoryFormat> memoryFormatByName(std::string_view name) {
@@ -182,6 +183,7 @@ std::string_view nameOf(AttentionKernel kernel) {
     switch (kernel) {
         case AttentionKernel::Flash: return "flash";
         case AttentionKernel::Flash1: return "flash1";
+        case AttentionKernel::Flash3: return "flash3";
         case AttentionKernel::FusedSoftmax: return "fused-softmax";
         case AttentionKernel::Math: return "math";
     }

@@ -54,14 +54,16 @@ enum class Recompute : std::uint8_t { None, Selective, Full };
 Result<Recompute> recomputeByName(std::string_view name);
 std::string_view nameOf(Recompute recompute);
 
-/// Flash: one fused kernel, no s² tensor (FlashAttention-2 and what came after). Flash1: its first generation, Triton's included, at about
-/// half the speed. FusedSoftmax: batched matmuls that write the s² scores, scale, mask and softmax in one kernel (Megatron, Apex). Math: the
+/// Flash: one fused kernel, no s² tensor (FlashAttention-2). Flash1: its first generation, Triton's included, at about half the speed.
+/// Flash3: what was written for Hopper (FlashAttention-3, cuDNN 9), elsewhere as Flash. FusedSoftmax: batched matmuls that write the s² scores, scale, mask and softmax in one kernel (Megatron, Apex). Math: the
 /// same in a kernel each.
-enum class AttentionKernel : std::uint8_t { Flash, Flash1, FusedSoftmax, Math };
+enum class AttentionKernel : std::uint8_t { Flash, Flash1, Flash3, FusedSoftmax, Math };
 Result<AttentionKernel> attentionKernelByName(std::string_view name);
 std::string_view nameOf(AttentionKernel kernel);
 /// Whether the s² scores stay inside the kernel.
-inline bool isFlash(AttentionKernel kernel) { return kernel == AttentionKernel::Flash || kernel == AttentionKernel::Flash1; }
+inline bool isFlash(AttentionKernel kernel) { return kernel != AttentionKernel::FusedSoftmax && kernel != AttentionKernel::Math; }
+/// Generation of FlashAttention. REQUIRES isFlash.
+inline int flashGeneration(AttentionKernel kernel) { return kernel == AttentionKernel::Flash1 ? 1 : kernel == AttentionKernel::Flash3 ? 3 : 2; }
 
 /// Whose Python issues the kernels: what one launch costs the host differs by several times (docs/models/host.md).
 enum class Framework : std::uint8_t { PyTorch, HuggingFace, MegatronDeepSpeed };

@@ -17,7 +17,7 @@ std::array<std::int64_t, 6> attributesOf(const AttentionShape& shape, bool fused
     return {shape.heads, shape.kvHeads, shape.headDim, shape.causal, fused};
 }
 
-int flashAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, bool firstGeneration) {
+int flashAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, int generation) {
     const DType type = layer.precision().activation;
     const std::int64_t tokens = shape.samples * shape.length;
     const int out = layer.value("context", {shape.samples, shape.length, shape.heads * shape.headDim}, type);
@@ -28,7 +28,7 @@ int flashAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyVal
         return flashWork(layer.precision(), shape.samples * shape.heads, shape.length, shape.length, shape.headDim, shape.causal, back);
     };
     KernelWork forward = work(false), backward = work(true);
-    forward.flash1 = backward.flash1 = firstGeneration;
+    forward.flash = backward.flash = generation;
     forward.bytes = 2 * q + kv + bytesOf(layer, logSumExp);
     backward.bytes = 4 * q + 2 * kv + bytesOf(layer, logSumExp);  // q, out, dout, dq; k, v, dk, dv
 
@@ -157,7 +157,7 @@ QueryKeyValue rotary(LayerBuilder& layer, const AttentionShape& shape, QueryKeyV
 
 int attention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, AttentionKernel kernel, bool dropout) {
     // The fused kernel keeps a random seed instead of a mask, so dropout costs it nothing worth counting.
-    if (isFlash(kernel)) return flashAttention(layer, shape, qkv, kernel == AttentionKernel::Flash1);
+    if (isFlash(kernel)) return flashAttention(layer, shape, qkv, flashGeneration(kernel));
     return mathAttention(layer, shape, qkv, kernel == AttentionKernel::FusedSoftmax, dropout);
 }
 

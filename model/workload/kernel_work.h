@@ -33,7 +33,7 @@ struct KernelWork {
     double bytes = 0;
     GemmShape shape;
     bool causal = false;  ///< attention: half of the score matrix is masked and skipped
-    bool flash1 = false;  ///< attention: a kernel of the first generation
+    int flash = 2;        ///< attention: the generation of FlashAttention
     std::string_view name;
     double elements = 0;         ///< memory kernels that go element by element (a batch norm): how many; 0: they move wide words
     double transposedBytes = 0;  ///< convolutions: images that lie in NCHW where tensor cores want NHWC; the kernel's call transposes them

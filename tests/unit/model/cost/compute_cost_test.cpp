@@ -205,10 +205,21 @@ TEST(AttentionCost, OfTheFirstGenerationIsWhatMptRunsShowForAnyHeadSizeAndLength
         for (const std::int64_t tokens : {8192, 32768}) {
             KernelWork forward = attention(KernelClass::AttentionForward, 4 * 2048 / head, tokens, head, true), backward = forward;
             backward.cls = KernelClass::AttentionBackward;
-            forward.flash1 = backward.flash1 = true;
+            forward.flash = backward.flash = 1;
             const double flops = 7.0 * static_cast<double>(4 * 2048) * static_cast<double>(tokens * tokens);
             EXPECT_NEAR(flops / (cost.seconds(forward) + cost.seconds(backward)) * 1e-12, 97, 6) << head << " " << tokens;
         }
+}
+
+TEST(AttentionCost, OfTheThirdGenerationIsFasterOnHopperOnly) {
+    // FlashAttention-3: 621 TFLOPS forward without a mask, head size 128, 16k tokens (pytorch/benchmark, pull request 2391).
+    KernelWork forward = attention(KernelClass::AttentionForward, 32, 16384, 128, false);
+    forward.flash = 3;
+    const double flops = 4.0 * 32 * 128 * 16384.0 * 16384.0;
+    EXPECT_NEAR(flops / costOf(h100()).seconds(forward) * 1e-12, 621, 30);
+    KernelWork second = forward;
+    second.flash = 2;
+    EXPECT_EQ(costOf(a100()).seconds(forward), costOf(a100()).seconds(second));
 }
 
 TEST(AttentionCost, CausalIsCheaperButNotByHalf) {

@@ -114,9 +114,9 @@ TEST(SetProfileFigure, RefusesUnknownKeysAndValuesOutOfRange) {
 
 TEST(ProfileCatalog, EveryBuiltInProfileReadsForItsDevice) {
     ASSERT_EQ(profileNames().front(), "datasheet");
-    const auto fa3 = profileByName("h100-sxm-fa3", deviceNamed("h100-sxm"));
-    ASSERT_TRUE(fa3) << fa3.error().toString();
-    EXPECT_GT(fa3->attentionForwardEfficiency.value, datasheetProfile(deviceNamed("h100-sxm")).attentionForwardEfficiency.value);
+    const auto boost = profileByName("b200-boost", deviceNamed("b200"));
+    ASSERT_TRUE(boost) << boost.error().toString();
+    EXPECT_GT(boost->sustainedClock.value, datasheetProfile(deviceNamed("b200")).sustainedClock.value);
     const auto catalog = HardwareCatalog::builtin();
     for (const std::string& name : profileNames()) {
         bool fitsSomeDevice = false;
@@ -127,9 +127,9 @@ TEST(ProfileCatalog, EveryBuiltInProfileReadsForItsDevice) {
 
 TEST(ProfileCatalog, RefusesAProfileOfAnotherDeviceAndUnknownNames) {
     const Device a100 = deviceNamed("a100-80gb-sxm");
-    const auto wrong = profileByName("h100-sxm-fa3", a100);
+    const auto wrong = profileByName("b200-boost", a100);
     ASSERT_FALSE(wrong);
-    EXPECT_NE(wrong.error().message.find("for the device 'h100-sxm'"), std::string::npos) << wrong.error().toString();
+    EXPECT_NE(wrong.error().message.find("for the device 'b200'"), std::string::npos) << wrong.error().toString();
     const auto unknown = profileByName("datasheat", a100);
     ASSERT_FALSE(unknown);
     EXPECT_NE(unknown.error().message.find("did you mean 'datasheet'"), std::string::npos) << unknown.error().toString();
