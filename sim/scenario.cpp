@@ -25,7 +25,7 @@ const std::vector<std::string>& scenarioKeys() {
 }
 const std::vector<std::string>& trainingKeys() {
     static const std::vector<std::string> keys = {"micro_batch", "global_batch", "seq_len", "grad_accum", "precision", "optimizer", "recompute",
-                                                  "attention", "framework", "memory_format", "dropout", "gradient_clipping", "read_loss_each_step", "rank_batches", "batch_split",
+                                                  "attention", "framework", "loss", "gated_activation", "memory_format", "dropout", "gradient_clipping", "read_loss_each_step", "rank_batches", "batch_split",
                                                   "input_ms_per_sample", "input_workers"};
     return keys;
 }
@@ -250,6 +250,10 @@ private:
         TRY(const std::string framework, given.stringOr("framework", "pytorch"));
         TRY(training.framework, located(frameworkByName(framework), given.find("framework").value_or(given)));
         scenario_.pricing.framework = training.framework;
+        TRY(const std::string loss, given.stringOr("loss", "eager"));
+        TRY(training.loss, located(lossKernelByName(loss), given.find("loss").value_or(given)));
+        TRY(const std::string gated, given.stringOr("gated_activation", "eager"));
+        TRY(training.gatedActivation, located(gatedKernelByName(gated), given.find("gated_activation").value_or(given)));
         TRY(const std::string format, given.stringOr("memory_format", "contiguous"));
         TRY(training.memoryFormat, located(memoryFormatByName(format), given.find("memory_format").value_or(given)));
         TRY(training.dropout, given.boolOr("dropout", false));
@@ -505,6 +509,8 @@ Json toJson(const Scenario& scenario) {
     t["recompute"] = nameOf(training.recompute);
     t["attention"] = nameOf(training.attention);
     t["framework"] = nameOf(training.framework);
+    if (training.loss != LossKernel::Eager) t["loss"] = nameOf(training.loss);
+    if (training.gatedActivation != GatedKernel::Eager) t["gated_activation"] = nameOf(training.gatedActivation);
     if (training.memoryFormat != MemoryFormat::Contiguous) t["memory_format"] = nameOf(training.memoryFormat);
     t["dropout"] = training.dropout;
     t["gradient_clipping"] = training.gradientClipping;

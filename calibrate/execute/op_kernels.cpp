@@ -219,6 +219,7 @@ Result<void> bindForwardKernel(const LayerType& layer, const Op& op, std::size_t
             return {};
         case OpKind::GatedSilu: {
             if (b.attribute(2) != 0) return unsupported(op, "a gated activation of one fused input");
+            if (b.attribute(3) != 0) return unsupported(op, "a gated activation in one kernel (gated_activation)");
             const ActivationKind kind = b.attribute(1) == 0 ? ActivationKind::Silu : b.attribute(1) == 1 ? ActivationKind::Gelu : ActivationKind::Relu;
             if (name != "multiply") b.calls.add(KernelOp::Activation, {at.inputs[0]}, {at.outputs[1]}, {elements, static_cast<std::int64_t>(kind)});
             else b.calls.add(KernelOp::Multiply, {at.outputs[1], at.inputs[1]}, {at.outputs[0]}, {elements});
@@ -263,6 +264,7 @@ Result<void> bindForwardKernel(const LayerType& layer, const Op& op, std::size_t
         case OpKind::MaxPool: poolCall(b, KernelOp::MaxPool, {at.inputs[0]}, {at.outputs[0], at.outputs[1]}); return {};
         case OpKind::AveragePool: poolCall(b, KernelOp::AveragePool, {at.inputs[0]}, {at.outputs[0]}); return {};
         case OpKind::CrossEntropy: {
+            if (b.attribute(1) != 0) return unsupported(op, "a fused loss");
             const std::int64_t classes = b.attribute(0), rows = rowsOf(b.input());
             if (name == "log softmax") b.calls.add(KernelOp::LogSoftmax, {at.inputs[0]}, {at.outputs[1]}, {rows, classes});
             else b.calls.add(KernelOp::NllLoss, {at.outputs[1], at.labels}, {at.outputs[0]}, {rows, classes});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -104,16 +105,39 @@ Result<Outcome> judgeTraining(const PublishedRecord& record, const Catalogs& cat
     return out;
 }
 
+/// Standard deviation of a predicted peak, bytes. State is arithmetic; activations depend on what a program fuses: one tensor more or less of a
+/// block's (an eager norm's fp32 copy, act(gate)) is a tenth to a quarter of them. Context and NCCL spread as their profile says.
+double memorySpread(const Scenario& scenario, const MemoryReport& memory, bool wholeDevice) {
+    constexpr double kActivations = 0.15;
+    const auto at = [&](MemoryCategory category) { return static_cast<double>(memory.atPeak[static_cast<std::size_t>(category)]); };
+    double variance = std::pow(kActivations * (at(MemoryCategory::Activations) + at(MemoryCategory::Workspace)), 2);
+    if (wholeDevice) {
+        const Profile& profile = scenario.profiles.front();
+        variance += std::pow(at(MemoryCategory::Context) * profile.contextBytes.relativeSpread, 2) + std::pow(at(MemoryCategory::Nccl) * profile.ncclBytes.relativeSpread, 2);
+    }
+    return std::sqrt(variance);
+}
+
 Result<Outcome> judgeMemory(const PublishedRecord& record, const Catalogs& catalogs, bool recompute) {
     Outcome out;
     if (record.peak.bytes == 0 && !record.peak.outOfMemory) return badInput("", "no peak is given in a unit that is known (peak_mem_gib, peak_mem_mib, peak_mem_gb, nvml_used_mib)");
     TRY(MappedRecord mapped, toScenario(record, catalogs));
+    if (mapped.microBatchOpen) return badInput("", "the micro-batch, which decides how much is kept for backward, is not stated");
     TRY(const Prediction prediction, predictRecord(mapped, recompute, out));
     JudgedRow row = rowOf(record);
     using Of = PublishedPeak::Of;
     const MemoryReport& memory = prediction.memory;
     row.predicted = static_cast<double>(record.peak.of == Of::Device ? memory.peakDevice() : record.peak.of == Of::Reserved ? memory.peakReserved : memory.peakAllocated);
     row.measured = record.peak.bytes;
+    // No run holds less than what its own parameters and optimizer take.
+    const auto state = static_cast<double>(memory.atPeak[static_cast<std::size_t>(MemoryCategory::Parameters)] + memory.atPeak[static_cast<std::size_t>(MemoryCategory::OptimizerState)]);
+    if (!record.peak.outOfMemory && record.peak.bytes < state)
+        return badInput("", fmt::format("the measured peak is {:.2f} times what parameters and optimizer state take by themselves; it cannot be this configuration's", record.peak.bytes / state));
+    row.allocated = static_cast<double>(memory.peakAllocated);
+    row.reserved = static_cast<double>(memory.peakReserved);
+    const double spread = kP90 * memorySpread(mapped.scenario, memory, record.peak.of == Of::Device);
+    row.p10 = row.predicted - spread;
+    row.p90 = row.predicted + spread;
     row.device = mapped.scenario.cluster.nodes.front().kind.device.name;
     row.strategy = mapped.strategy;
     row.assumed = mapped.assumed;

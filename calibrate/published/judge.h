@@ -19,6 +19,7 @@ struct JudgedRow : Judgement {  ///< seconds; of a memory record, bytes
     std::string group;          ///< "single device", "single-node data parallel", …: classOf
     std::vector<std::string> assumed;
     bool predictedOutOfMemory = false;
+    double allocated = 0, reserved = 0;  ///< of a memory record: predicted peaks of the allocator, bytes
 };
 
 struct SkippedRecord {

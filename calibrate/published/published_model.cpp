@@ -56,7 +56,7 @@ constexpr Unsupported kUnsupported[] = {
     {"transformerxl", "relative attention with a memory"}, {"bart", "an encoder and a decoder"}, {"gnmt", "a recurrent network"}, {"jasper", "one-dimensional convolutions"},
     {"ncf", "embedding tables"}, {"dlrm", "embedding tables"}, {"hifigan", "a vocoder"}, {"moflow", "a flow model"}, {"tft", "a recurrent network"},
     {"deepseek", "latent attention and a mixture of experts with shared ones"}, {"kimi", "latent attention and a mixture of experts with shared ones"},
-    {"nemotron3", "state-space layers"}, {"nemotron", "an architecture that the source does not state"}, {"gptoss", "sliding windows and a mixture of experts"},
+    {"gpt7bish", "sizes that the source does not state"}, {"nemotron3", "state-space layers"}, {"nemotron", "an architecture that the source does not state"}, {"gptoss", "sliding windows and a mixture of experts"},
     {"a3b", "a fine-grained mixture of experts"}, {"a22b", "a fine-grained mixture of experts"}, {"albert", "layers that share parameters"}, {"flant5", "an encoder and a decoder"},
 };
 

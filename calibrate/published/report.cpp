@@ -144,6 +144,10 @@ Json publishedJson(const PublishedVerdict& verdict) {
         json["rows"].push_back({{"id", row.id}, {"predicted", row.predicted}, {"measured", row.measured}, {"error", row.error()}, {"in_band", in ? Json(*in) : Json(nullptr)},
                                 {"unit", row.kind == RecordKind::Memory ? "bytes" : "s"}, {"p10", orNull(row.p10)}, {"p90", orNull(row.p90)}, {"kind", nameOf(row.kind)}, {"class", row.group},
                                 {"family", row.family}, {"device", row.device}, {"strategy", row.strategy}, {"predicted_out_of_memory", row.predictedOutOfMemory}, {"assumed", row.assumed}});
+        if (row.kind == RecordKind::Memory) {
+            json["rows"].back()["predicted_allocated"] = row.allocated;
+            json["rows"].back()["predicted_reserved"] = row.reserved;
+        }
     }
     json["skipped"] = Json::array();
     for (const SkippedRecord& one : verdict.skipped) json["skipped"].push_back({{"id", one.id}, {"reason", one.reason}});

@@ -50,6 +50,7 @@ public:
         if (!scenario) return badInput("", scenario.error().message);
         out_.scenario = std::move(*scenario);
         out_.strategy = out_.scenario.parallel.strategy;
+        if (out_.strategy == "zero3") TRY_VOID(mapZeroInit());
         return std::move(out_);
     }
 
@@ -68,9 +69,25 @@ private:
         if (has(lower(task), "lora")) return badInput("", fmt::format("the task '{}' is not supported: adapters", task));
         if (has(lower(method + technique), "lora")) return badInput("", fmt::format("the method '{}' is not supported: adapters", method + technique));
         if (technique == "Baseline") return badInput("", "samples of varying length: what is in a batch is not stated");
-        if (!technique.empty() && !has(technique, "Packed")) return badInput("", fmt::format("the technique '{}' and those before it are not all supported", technique));
+        // Each technique keeps those before it.
+        static constexpr std::string_view kTechniques[] = {"Packed", "Compile", "Chunked", "Checkpointing"};
+        const auto found = std::find_if(std::begin(kTechniques), std::end(kTechniques), [&](std::string_view word) { return has(technique, word); });
+        if (!technique.empty() && found == std::end(kTechniques)) return badInput("", fmt::format("the technique '{}' and those before it are not all supported", technique));
+        if (!technique.empty()) techniques_ = static_cast<int>(found - std::begin(kTechniques)) + 1;
         torchtune_ = has(record_.source, "torchtune");
         if (torchtune_ && technique.empty() && kind_ == "single") return badInput("", "the recipe steps inside backward with a paged optimizer, which is not supported");
+        return {};
+    }
+
+    /// A script uses DeepSpeed's zero.Init where it must: a model that fits is whole on each device before it is shared out.
+    Result<void> mapZeroInit() {
+        Scenario& scenario = out_.scenario;
+        TRY(const Workload workload, buildWorkload(scenario.model, scenario.training));
+        const Bytes whole = parameterCount(workload) * sizeOf(scenario.training.precision.parameter);
+        TRY(const Bytes capacity, memoryCapacity(device()));
+        if (whole > capacity) return {};
+        strategy()["zero_init"] = false;
+        scenario.parallel.zeroInit = false;
         return {};
     }
 
@@ -117,6 +134,9 @@ private:
         } else {
             return badInput("", fmt::format("the strategy '{}' is not known", strategy_.kind));
         }
+        // Megatron-LM accumulates and reduces bf16 gradients in fp32 (arguments.py); the recipes of Megatron Bridge and NeMo turn that off.
+        const bool recipe = has(record_.family, "bridge") || has(record_.family, "nemo");
+        if (trainer_ == Trainer::Megatron && strategy()["name"] == "megatron" && has(lower(strategy_.precision), "bf16") && !recipe) strategy()["grad_reduce_in_fp32"] = true;
         if (strategy_.tp > 1) strategy()["tp"] = strategy_.tp;
         if (strategy_.pp > 1) strategy()["pp"] = strategy_.pp;
         if (strategy_.cp > 1) strategy()["cp"] = strategy_.cp;
@@ -128,6 +148,7 @@ private:
         trainer_ = Trainer::Megatron;
         strategy()["name"] = "megatron";
         strategy()["use_distributed_optimizer"] = distributedOptimizer;
+        if (distributedOptimizer) strategy()["transformer_impl"] = "transformer_engine";  // Megatron's default since it has one
         // Recipes that name the distributed optimizer are of a time at which overlap and sequence parallelism were the rule.
         const bool overlaps = distributedOptimizer && (strategy_.overlap.empty() || has(strategy_.overlap, "grad-reduce"));
         if (overlaps) {
@@ -193,7 +214,8 @@ private:
         if (has(text, "decoupled")) return "adamw-for-loop";  // Composer's own: tensor by tensor
         if (has(text, "momentum")) return "momentum";
         if (has(text, "sgd")) return style_ == ModelStyle::ConvNet ? "momentum" : "sgd";
-        if (has(text, "fused")) return "adamw-fused";
+        if (has(text, "fused") || techniques_ > 0) return "adamw-fused";  // as torchtune's recipe has it
+        if (has(record_.source, "huggingface/transformers")) return "adamw-for-loop";  // the Trainer's own (adamw_hf) at the time
         if (has(text, "adam")) return "adamw";
         if (style_ == ModelStyle::ConvNet) return "momentum";
         // NVIDIA's fine-tuning script has a fused optimizer with fp16 only; else its own, tensor by tensor.
@@ -211,6 +233,7 @@ private:
             training()["attention"] = attention(old);
             training()["dropout"] = style_ == ModelStyle::Bert || (style_ == ModelStyle::Gpt && old);
             training()["recompute"] = recompute();
+            mapKernels();
         }
         if (has(notes_, "megatron-deepspeed")) training()["framework"] = "megatron-deepspeed";
         if (style_ == ModelStyle::ConvNet && channelsLast()) training()["memory_format"] = "channels_last";
@@ -227,6 +250,19 @@ private:
         return style_ == ModelStyle::Mpt ? "flash1" : newer ? "flash3" : "flash";
     }
 
+    /// Fused kernels that decide what is kept for backward, as each program has them by default.
+    void mapKernels() {
+        const bool liger = has(notes_, "liger");
+        const bool recipe = strategy().value("use_distributed_optimizer", false) || has(kind_, "megatron-fsdp");
+        if (liger) training()["gated_activation"] = "fused-in-place";
+        else if (trainer_ == Trainer::Megatron || recipe) training()["gated_activation"] = "fused";
+        if (liger) training()["loss"] = "fused-linear";
+        else if (recipe) training()["loss"] = "fused-in-place";  // Transformer Engine's
+        if (techniques_ >= 2) training()["gated_activation"] = "fused";
+        if (techniques_ >= 3) training()["loss"] = "fused";
+        if (style_ == ModelStyle::Mpt) training()["loss"] = "fused";  // MPT's loss_fn is flash-attn's
+    }
+
     /// NVIDIA's own recipes train convolutional networks pixel by pixel where they use tensor cores of 16 bits (its configs.yml: memory_format
     /// nhwc with AMP only); those who run its scripts without that flag have PyTorch's default.
     bool channelsLast() const {
@@ -237,7 +273,8 @@ private:
 
     std::string recompute() {
         const std::string text = lower(strategy_.actCkpt);
-        if (has(text, "full")) return "full";
+        if (has(text, "full") || techniques_ >= 4) return "full";
+        if (techniques_ > 0) return "none";
         if (has(text, "selective")) return "selective";
         if (torchtune_ && kind_ != "single") {
             assume("recompute not stated: full, as in torchtune's recipes");
@@ -269,7 +306,9 @@ private:
             perRank = std::max<std::int64_t>(1, static_cast<std::int64_t>(*strategy_.globalBatchTokens / static_cast<double>(*record_.model.seqLen * dp)));
         }
         if (!strategy_.microBatch && !perRank) return badInput("", "neither micro_batch nor global_batch is stated");
-        const std::int64_t micro = strategy_.microBatch ? *strategy_.microBatch : assumedMicroBatch(*perRank);
+        // A batch "per data-parallel rank" goes through in one piece unless a pipeline or a stated accumulation cuts it.
+        const bool whole = strategy_.batchPerDp && strategy_.pp == 1 && !strategy_.gradAccum;
+        const std::int64_t micro = strategy_.microBatch ? *strategy_.microBatch : whole ? *perRank : assumedMicroBatch(*perRank);
         training()["micro_batch"] = micro;
         if (perRank && *perRank % micro != 0) return badInput("", fmt::format("{} samples per data-parallel rank are no multiple of micro_batch {}", *perRank, micro));
         const std::int64_t accum = perRank ? *perRank / micro : strategy_.gradAccum.value_or(1);
@@ -286,6 +325,7 @@ private:
         if (strategy_.pp == 1)
             while (micro * 2 * tokens <= 8192 && perRank % (micro * 2) == 0) micro *= 2;
         assume(fmt::format("micro_batch not stated: {}", micro));
+        out_.microBatchOpen = true;
         return micro;
     }
 
@@ -296,6 +336,7 @@ private:
     ModelStyle style_ = ModelStyle::Llama;
     Trainer trainer_ = Trainer::Torch;
     bool torchtune_ = false;
+    int techniques_ = 0;  // of torchtune's: packed, compiled, chunked loss, recompute, in this order
     Cluster cluster_;
     MappedRecord out_;
 };

@@ -17,6 +17,7 @@ struct MappedRecord {
     std::string strategy;              ///< "ddp", "fsdp1", "megatron", …
     std::vector<std::string> assumed;  ///< "heads not stated: 24 of size 64"
     bool recomputeOpen = false;        ///< the source does not say whether activations are computed again: none was taken
+    bool microBatchOpen = false;  ///< the source is silent on the micro-batch, and one was taken
 };
 
 /// REQUIRES: a training or a memory record. Errors (bad input) say why it cannot be predicted; their message alone is a reason to show.

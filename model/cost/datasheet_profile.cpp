@@ -108,7 +108,9 @@ Profile datasheetProfile(const Device& device) {
     p.copyEfficiency = assumed(0.85, 0.08, "pinned copies of megabytes");
     p.hostMemoryGbPerS = assumed(250, 0.30, "two sockets of eight DDR4-3200 channels, 60 % of 410 GB/s");
     p.storageGbPerS = assumed(12, 0.40, "a few NVMe drives behind one driver; DeepSpeed reports 5 to 25 GB/s per node");
-    p.contextBytes = assumed(0.6 * static_cast<double>(kGiB), 0.30, "CUDA context, cuBLAS and cuDNN handles and workspaces");
+    // Before CUDA 11.7 every kernel of every library was loaded at once.
+    p.contextBytes = device.arch == GpuArch::Volta ? published(1343.0 * 1024 * 1024, 0.10, "V100, CUDA context and PyTorch's kernels: 1343 MiB (Hugging Face, perf_train_gpu_one)")
+                                                   : assumed(0.6 * static_cast<double>(kGiB), 0.30, "CUDA context, cuBLAS and cuDNN handles and workspaces");
     p.ncclBytes = assumed(1.0 * static_cast<double>(kGiB), 0.40, "buffers of one or two communicators; grows with channels and peers");
     p.collectiveBandwidth = published(1.0, 0.10, "held-out error on public nccl-tests tables, 1 MiB and more");
     p.collectiveLatency = published(1.0, 0.25, "held-out error on public nccl-tests tables, below 1 MiB");

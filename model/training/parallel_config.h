@@ -61,6 +61,7 @@ struct ParallelConfig {
     double maxReuseDistance = 1e9;
     double paramPersistenceThreshold = 1e5;
     double subGroupElements = 1e9;
+    bool zeroInit = true;                       ///< stage 3: the model is built shared out (zero.Init), never whole
     std::string offloadOptimizer = "none";      ///< none, cpu, nvme
     std::string offloadParam = "none";          ///< none, cpu, nvme
     bool quantizedWeights = false;              ///< ZeRO++ qwZ
@@ -74,6 +75,7 @@ struct ParallelConfig {
     bool overlapGradReduce = false;
     bool overlapParamGather = false;
     bool gradReduceInFp32 = false;
+    std::string transformerImpl = "local";      ///< local, transformer_engine
     std::int64_t optimizerInstances = 1;
     bool padBuckets = false;
 

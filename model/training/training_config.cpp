@@ -145,6 +145,46 @@ Result<Recompute> recomputeByName(std::string_view name) {
     return badInput({}, unknownName("recompute mode", name, {"none", "selective", "full"}));
 }
 
+namespace {
+
+constexpr std::array kLossKernels{LossKernel::Eager, LossKernel::Fused, LossKernel::FusedInPlace, LossKernel::FusedLinear};
+constexpr std::array kGatedKernels{GatedKernel::Eager, GatedKernel::Fused, GatedKernel::FusedInPlace};
+
+template <class Kernel, std::size_t N>
+Result<Kernel> kernelByName(const char* what, std::string_view name, const std::array<Kernel, N>& kernels) {
+    const std::string spelling = canonical(name);
+    std::vector<std::string> names;
+    for (const Kernel kernel : kernels) {
+        if (spelling == nameOf(kernel)) return kernel;
+        names.emplace_back(nameOf(kernel));
+    }
+    return badInput({}, unknownName(what, name, names));
+}
+
+}  // namespace
+
+Result<LossKernel> lossKernelByName(std::string_view name) { return kernelByName("loss", name, kLossKernels); }
+Result<GatedKernel> gatedKernelByName(std::string_view name) { return kernelByName("gated activation", name, kGatedKernels); }
+
+std::string_view nameOf(GatedKernel kernel) {
+    switch (kernel) {
+        case GatedKernel::Eager: return "eager";
+        case GatedKernel::Fused: return "fused";
+        case GatedKernel::FusedInPlace: return "fused-in-place";
+    }
+    return "?";
+}
+
+std::string_view nameOf(LossKernel kernel) {
+    switch (kernel) {
+        case LossKernel::Eager: return "eager";
+        case LossKernel::Fused: return "fused";
+        case LossKernel::FusedInPlace: return "fused-in-place";
+        case LossKernel::FusedLinear: return "fused-linear";
+    }
+    return "?";
+}
+
 std::string_view nameOf(Recompute recompute) {
     switch (recompute) {
         case Recompute::None: return "none";

@@ -70,6 +70,19 @@ enum class Framework : std::uint8_t { PyTorch, HuggingFace, MegatronDeepSpeed };
 Result<Framework> frameworkByName(std::string_view name);
 std::string_view nameOf(Framework framework);
 
+/// How the loss over a vocabulary is computed. Eager: PyTorch's cross_entropy on an fp32 copy of the logits. Fused: one kernel on the logits
+/// as they are (flash-attn's, torch.compile's, torchtune's by chunks). FusedInPlace: which writes their gradient over them (Transformer Engine's,
+/// Liger's). FusedLinear: with the head's product, chunk by chunk, so that the logits never exist together (Liger's).
+enum class LossKernel : std::uint8_t { Eager, Fused, FusedInPlace, FusedLinear };
+Result<LossKernel> lossKernelByName(std::string_view name);
+std::string_view nameOf(LossKernel kernel);  ///< "eager", "fused", "fused-in-place", "fused-linear"
+
+/// How act(gate)·up is computed. Eager: two kernels, and act(gate) is kept too. Fused: one kernel that keeps gate and up only (Megatron's
+/// bias_swiglu_fusion, torch.compile). FusedInPlace: whose gradients are written over them (Liger's).
+enum class GatedKernel : std::uint8_t { Eager, Fused, FusedInPlace };
+Result<GatedKernel> gatedKernelByName(std::string_view name);
+std::string_view nameOf(GatedKernel kernel);  ///< "eager", "fused", "fused-in-place"
+
 /// How images lie in memory. Contiguous: channel by channel (NCHW), PyTorch's default. ChannelsLast: pixel by pixel (NHWC), what tensor
 /// cores work on; convolutions of contiguous images have to be brought into it and back.
 enum class MemoryFormat : std::uint8_t { Contiguous, ChannelsLast };
@@ -85,6 +98,8 @@ struct TrainingConfig {
     Recompute recompute = Recompute::None;
     AttentionKernel attention = AttentionKernel::Flash;
     Framework framework = Framework::PyTorch;
+    LossKernel loss = LossKernel::Eager;  ///< of language models
+    GatedKernel gatedActivation = GatedKernel::Eager;
     MemoryFormat memoryFormat = MemoryFormat::Contiguous;  ///< of images; models without convolutions ignore it
     bool dropout = false;          ///< apply the model's dropout layers (their masks are saved)
     bool gradientClipping = false; ///< clip by global norm before the optimizer step

@@ -7,6 +7,7 @@
 
 #include "model/workload/dense_ops.h"
 #include "model/workload/image_ops.h"
+#include "model/workload/loss_ops.h"
 
 namespace ringside {
 namespace {

@@ -135,12 +135,24 @@ int activation(LayerBuilder& layer, std::string_view name, OpKind kind, int x) {
     return y;
 }
 
-int gatedActivation(LayerBuilder& layer, std::string_view name, OpKind kind, int gate, int up) {
+int gatedActivation(LayerBuilder& layer, std::string_view name, OpKind kind, int gate, int up, GatedKernel kernel) {
     const bool fused = up < 0;
     Shape shape = layer.at(gate).shape;
     if (fused) shape.back() /= 2;
     const std::int64_t features = shape.back();
     const DType type = layer.at(gate).dtype;
+    const std::int64_t which = kind == OpKind::Silu ? 0 : kind == OpKind::Gelu ? 1 : 2;
+    if (kernel != GatedKernel::Eager) {  // act(gate) exists in registers only; backward computes it again
+        const int y = layer.value(name, std::move(shape), type);
+        const double data = bytesOf(layer, y);
+        Op& op = fused ? layer.op(OpKind::GatedSilu, name, {gate}, {y}) : layer.op(OpKind::GatedSilu, name, {gate, up}, {y});
+        op.saves = op.inputs;
+        op.forward = {memoryWork("gated activation", 3 * data)};
+        op.backward = {memoryWork("gated activation gradient", 5 * data)};
+        op.gradientOverSaved = kernel == GatedKernel::FusedInPlace;
+        op.attributes = {features, which, fused, true};
+        return y;
+    }
     const int activated = layer.value("act(gate)", shape, type);
     const int y = layer.value(name, std::move(shape), type);
     const double data = bytesOf(layer, y);
@@ -153,7 +165,7 @@ int gatedActivation(LayerBuilder& layer, std::string_view name, OpKind kind, int
     op.backward = {memoryWork("multiply gradient", 3 * data), memoryWork("multiply gradient", 3 * data),
                    memoryWork("activation gradient", 3 * data)};
     if (fused) op.backward.push_back(memoryWork("concat gradient", 4 * data));  // of the two halves
-    op.attributes = {features, kind == OpKind::Silu ? 0 : kind == OpKind::Gelu ? 1 : 2, fused};
+    op.attributes = {features, which, fused};
     return y;
 }
 
@@ -224,28 +236,6 @@ int positionEmbedding(LayerBuilder& layer, std::string_view name, int x, int tab
     if (!op.gradientInPlace) op.backward.push_back(memoryWork("cast gradient", bytesOf(layer, y) + bytesOf(layer, x)));
     op.attributes = {rows[0], rows[1]};
     return y;
-}
-
-int crossEntropy(LayerBuilder& layer, int logits) {
-    std::vector<KernelWork> forward, backward;
-    const int upcast = castIfNeeded(layer, "logits.fp32", logits, DType::Fp32, forward);
-    const std::int64_t classes = layer.at(logits).shape.back();
-    const int logProbabilities = layer.value("log_probs", layer.at(logits).shape, DType::Fp32, false);
-    const int loss = layer.value("loss", {1}, DType::Fp32);
-    const double data = bytesOf(layer, logProbabilities);
-    const double perRow = data / static_cast<double>(classes);
-    forward.push_back(memoryWork("log softmax", 2 * data));
-    forward.push_back(memoryWork("nll loss", 3 * perRow));
-    backward.push_back(memoryWork("nll loss gradient", data));
-    backward.push_back(memoryWork("log softmax gradient", 3 * data));
-    if (upcast != logits) backward.push_back(memoryWork("cast gradient", bytesOf(layer, logits) + bytesOf(layer, upcast)));
-    Op& op = layer.op(OpKind::CrossEntropy, "loss", {logits}, {loss, logProbabilities});
-    if (upcast != logits) op.outputs.push_back(upcast);
-    op.saves = {logProbabilities};
-    op.forward = std::move(forward);
-    op.backward = std::move(backward);
-    op.attributes = {classes};
-    return loss;
 }
 
 }  // namespace ringside

@@ -1,10 +1,11 @@
-// Dense ops: linear, norm, elementwise, embedding, loss. Each function appends one op to the layer with what PyTorch's eager
+// Dense ops: linear, norm, elementwise, embedding. Each function appends one op to the layer with what PyTorch's eager
 // autograd does for it (kernels, saved values, casts under autocast), and returns the value it writes.
 // Rules and worked numbers: docs/models/workloads.md.
 #pragma once
 
 #include <string_view>
 
+#include "model/training/training_config.h"
 #include "model/workload/layer_builder.h"
 
 namespace ringside {
@@ -26,8 +27,8 @@ int norm(LayerBuilder& layer, std::string_view name, int x, bool rms, WeightBias
 /// Gelu, Silu and Tanh save their input (Tanh and Relu: their output).
 int activation(LayerBuilder& layer, std::string_view name, OpKind kind, int x);
 
-/// act(gate)·up. With `up` < 0, `gate` holds both halves in its last extent.
-int gatedActivation(LayerBuilder& layer, std::string_view name, OpKind kind, int gate, int up);
+/// act(gate)·up. With `up` < 0, `gate` holds both halves in its last extent. 
+int gatedActivation(LayerBuilder& layer, std::string_view name, OpKind kind, int gate, int up, GatedKernel kernel = GatedKernel::Eager);
 
 /// a + b, in the wider of the two types.
 int add(LayerBuilder& layer, std::string_view name, int a, int b);
@@ -39,9 +40,6 @@ int dropout(LayerBuilder& layer, std::string_view name, int x, bool attentionCor
 int embedding(LayerBuilder& layer, std::string_view name, int tokens, int table, std::int64_t shards = 1);
 /// x + table[0…s): a learned position (or the token type) for each of the s tokens of each sample.
 int positionEmbedding(LayerBuilder& layer, std::string_view name, int x, int table);
-
-/// Mean cross-entropy of logits over their last extent, in fp32; returns the loss (one element).
-int crossEntropy(LayerBuilder& layer, int logits);
 
 /// `x` in `type`: itself, or a value of its own that a cast kernel (put into `kernels`) writes.
 int castIfNeeded(LayerBuilder& layer, std::string_view name, int x, DType type, std::vector<KernelWork>& kernels);

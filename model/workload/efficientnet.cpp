@@ -7,6 +7,7 @@
 
 #include "model/workload/convnet.h"
 #include "model/workload/dense_ops.h"
+#include "model/workload/loss_ops.h"
 
 namespace ringside {
 namespace {

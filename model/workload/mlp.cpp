@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "model/workload/dense_ops.h"
+#include "model/workload/loss_ops.h"
 
 namespace ringside {
 namespace {

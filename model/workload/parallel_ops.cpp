@@ -121,13 +121,13 @@ int allToAll(LayerBuilder& layer, std::string_view name, int x, Shape shape, Mes
     return y;
 }
 
-// Megatron works in place on one fp32 copy of the logits: less the maximum, exponentiated, normalised, and at last their gradient.
-int vocabParallelCrossEntropy(LayerBuilder& layer, int logits, std::int64_t ranks) {
+// Megatron works in place on one fp32 copy of the logits (a fused loss on the logits themselves): less the maximum, exponentiated, normalised, and at last their gradient.
+int vocabParallelCrossEntropy(LayerBuilder& layer, int logits, std::int64_t ranks, bool fused) {
     const std::int64_t classes = layer.at(logits).shape.back();
     const std::int64_t rows = elementCount(layer.at(logits).shape) / classes;
     const auto overTensor = [&](int value) { return collectiveOn(layer, CollectiveOp::AllReduce, MeshAxis::Tensor, value); };
     std::vector<KernelWork> forward;
-    const int work = castIfNeeded(layer, "logits.fp32", logits, DType::Fp32, forward);
+    const int work = fused ? logits : castIfNeeded(layer, "logits.fp32", logits, DType::Fp32, forward);
     const double data = bytesOf(layer, work);
     // All three ops read the logits; only the last one brings a gradient.
     layer.consumersWriteParts(work);
@@ -162,7 +162,7 @@ int vocabParallelCrossEntropy(LayerBuilder& layer, int logits, std::int64_t rank
     op.saves = {work};
     op.forward = {memoryWork("row loss", 3 * perRow), memoryWork("normalize", 2 * data + perRow)};
     op.backward = {memoryWork("cross-entropy gradient", 2 * data + perRow)};
-    op.gradientInPlace = true;
+    op.gradientOverSaved = true;
     op.attributes = {classes};
     return loss;
 }

@@ -35,6 +35,6 @@ int allToAll(LayerBuilder& layer, std::string_view name, int x, Shape shape, Mes
 
 /// Mean cross-entropy of logits whose classes are split over the tensor axis: all-reduces of each row's maximum, sum of
 /// exponentials and target logit, fp32. Returns the loss (one element).
-int vocabParallelCrossEntropy(LayerBuilder& layer, int logits, std::int64_t ranks);
+int vocabParallelCrossEntropy(LayerBuilder& layer, int logits, std::int64_t ranks, bool fused);
 
 }  // namespace ringside

@@ -202,11 +202,11 @@ int feedForward(LayerBuilder& layer, const TransformerContext& in, int x, const 
     };
     int hidden = 0;
     if (fusesGateUp(in)) {
-        hidden = gatedActivation(layer, "mlp.act", act, projected(kFusedGateUp, 2 * in.ffn(), parameters.up), -1);
+        hidden = gatedActivation(layer, "mlp.act", act, projected(kFusedGateUp, 2 * in.ffn(), parameters.up), -1, in.training.gatedActivation);
     } else if (spec.gatedMlp) {
         const int gate = projected(in.names.gate, in.ffn(), parameters.gate);
         const int up = projected(in.names.up, in.ffn(), parameters.up);
-        hidden = gatedActivation(layer, "mlp.act", act, gate, up);
+        hidden = gatedActivation(layer, "mlp.act", act, gate, up, in.training.gatedActivation);
     } else {
         hidden = activation(layer, "mlp.act", act, projected(in.names.up, in.ffn(), parameters.up));
     }

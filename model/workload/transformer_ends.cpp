@@ -5,6 +5,7 @@
 
 #include "model/workload/dense_ops.h"
 #include "model/workload/image_ops.h"
+#include "model/workload/loss_ops.h"
 #include "model/workload/parallel_ops.h"
 
 namespace ringside {
@@ -28,11 +29,13 @@ int streamTable(LayerBuilder& layer, const TransformerContext& in, std::string n
 
 /// Loss over the vocabulary. Picotron gathers the logits first.
 int vocabLoss(LayerBuilder& layer, const TransformerContext& in, std::string_view name, int x, WeightBias head) {
+    const LossKernel kernel = in.training.loss;
+    if (kernel == LossKernel::FusedLinear && in.shard.tp == 1 && head.bias < 0) return fusedLinearLoss(layer, name, x, in.vocab(), head);
     const Entered entered = enterTensorRegion(layer, in, name, x);
     const int logits = linear(layer, name, entered.value, in.vocab(), head, {1, false, entered.gathered, true});
-    if (in.shard.tp == 1) return crossEntropy(layer, logits);
-    if (in.shard.style == TensorStyle::Megatron) return vocabParallelCrossEntropy(layer, logits, in.shard.tp);
-    return crossEntropy(layer, tensorGather(layer, "logits.tensor_gather", logits, in.shard.tp));
+    if (in.shard.tp == 1) return crossEntropy(layer, logits, kernel);
+    if (in.shard.style == TensorStyle::Megatron) return vocabParallelCrossEntropy(layer, logits, in.shard.tp, kernel != LossKernel::Eager);
+    return crossEntropy(layer, tensorGather(layer, "logits.tensor_gather", logits, in.shard.tp), kernel);
 }
 
 }  // namespace

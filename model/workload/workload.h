@@ -92,7 +92,7 @@ struct RingSteps {
 
 /// One operation. `outputs[0]` is its result (rotary embeddings of separate queries and keys have two); further outputs
 /// are by-products kept for backward: casts, masks, statistics. Tensors that live only between two kernels of one op are
-/// not listed.
+/// not listed; where they are large, the op's workspace counts them.
 ///
 /// Attributes by kind (with the shapes of the values, all that an executor needs to run the op); unnamed places are 0:
 ///   Linear            {in, out, hasBias, weightIsInByOut, groups}  groups > 1: one weight per expert, tokens shared out evenly
@@ -106,9 +106,9 @@ struct RingSteps {
 ///   Convolution       {kernel, stride, padding, hasBias, groups}
 ///   ChannelScale      {}: an image times one factor per sample and channel (squeeze-and-excitation)
 ///   MaxPool           {kernel, stride, padding};  AveragePool {outputSize}
-///   GatedSilu         {features, activation, fusedInput}  result = act(gate)·up; activation: 0 SiLU, 1 GELU, 2 ReLU
+///   GatedSilu         {features, activation, fusedInput, oneKernel}  result = act(gate)·up; activation: 0 SiLU, 1 GELU, 2 ReLU
 ///   Router            {experts, expertsPerToken, hidden};  ExpertDispatch, ExpertCombine {experts, expertsPerToken}
-///   CrossEntropy      {classes}
+///   CrossEntropy      {classes, LossKernel}
 ///   Concat            {axis}: joins its inputs, or its input and its parameter (a class token)
 ///   TensorCopy, TensorReduce, TensorGather, SequenceGather, SequenceScatter, AllToAll
 ///                     {ranks}; gathered or split extent: the last (TensorGather), the last but one (SequenceGather, SequenceScatter)
@@ -128,8 +128,10 @@ struct Op {
     std::vector<KernelWork> forward;    ///< kernels in launch order
     std::vector<KernelWork> backward;   ///< kernels in launch order; empty where the gradient is handed on as it is (a view,
                                         ///< an add) or where nothing flows back
+    Bytes forwardWorkspace = 0, backwardWorkspace = 0;  ///< memory beside the listed values while the kernels run
     bool attentionCore = false;         ///< what selective recompute runs again
     bool gradientInPlace = false;       ///< backward needs no new tensor for its input gradient (views, in-place adds)
+    bool gradientOverSaved = false;     ///< the gradients of saved inputs are written over them
     /// Backward kernels after which the input's gradient is complete, so that a collective on it may run beside the others;
     /// 0: all of them.
     int inputGradientKernels = 0;

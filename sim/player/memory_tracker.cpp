@@ -77,6 +77,9 @@ MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& option
 
     for (BufferId b = 0; b < program.buffers.size(); ++b)
         if (program.buffers[b].persistent) allocate(b, 0);
+    CachingAllocator setup(options.expandableSegments, CachingAllocator::kUnlimited);
+    for (const Bytes bytes : program.setup) setup.allocate(bytes, kComputeStream);
+    const Bytes reservedInSetup = setup.reserved() + allocator.reserved();
     report.failedBeforeStep = report.outOfMemory;
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         bool changed = false;
@@ -101,7 +104,7 @@ MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& option
         if (options.timeline && changed) report.samples.push_back({t, live, allocator.reserved()});
     }
     report.peakAllocated = allocator.peakAllocated();
-    report.peakReserved = allocator.peakReserved();
+    report.peakReserved = std::max(allocator.peakReserved(), reservedInSetup);
     if (options.nameLargest) report.largestAtPeak = largestAlive(program, report.peakTask);
     return report;
 }

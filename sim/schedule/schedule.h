@@ -80,6 +80,9 @@ struct RankProgram {
     std::vector<Buffer> buffers;
     std::vector<ProgramParameter> parameters;  ///< what is trained here, in registration order; tied uses not again
     std::vector<Layout> layouts;
+    /// Tensors beside the persistent ones before the step (a model that is whole until it is shared out). Their memory goes back to the driver then,
+    /// but it may be the most that was ever reserved.
+    std::vector<Bytes> setup;
     int interpreterThreads = 1;  ///< host threads that share one interpreter: what each launches in forward waits for the others
 
     std::span<const TaskId> dependenciesOf(const Task& task) const {

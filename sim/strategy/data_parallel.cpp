@@ -239,6 +239,8 @@ public:
             return badInput("strategy", fmt::format("'dp' is one process and cannot leave its node, but the cluster has {} nodes; use 'ddp', or one node", input.cluster.nodeCount()));
         if (!input.training.rankBatches.empty())
             return badInput("training.rank_batches", "'dp' cuts the batch evenly by itself; leave rank_batches out, or use 'ddp'");
+        if (input.training.loss == LossKernel::FusedLinear)
+            return badInput("training.loss", "'dp' gathers the logits of all devices before the loss, and fused-linear never has them; use another loss, or 'ddp'");
         if (ranks == 1)
             return writeStep(input, name(), [](StepWriter& step) -> Result<void> {
                 StepHooks nothing;

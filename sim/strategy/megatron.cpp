@@ -2,6 +2,7 @@
 // one contiguous buffer; a bucket of it is reduce-scattered, each rank updates its even slice, and parameters are gathered
 // bucket by bucket, after the step or while the next forward runs. docs/models/megatron.md tells the rules.
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -269,6 +270,7 @@ public:
                          {"overlap_grad_reduce", "false", "cut the buffer into buckets and reduce them while backward goes on"},
                          {"overlap_param_gather", "false", "gather parameters during the next forward, one bucket ahead"},
                          {"grad_reduce_in_fp32", "false", "gradients accumulate and travel in fp32"},
+                         {"transformer_impl", "local", "transformer_engine: placeholders of weight gradients, one for each shape, stay in memory"},
                          {"num_distributed_optimizer_instances", "1", "shard within each instance, and all-reduce between them"},
                          {"bucket_elements", "max(40e6, 1e6 per rank)", "elements per bucket, with overlap_grad_reduce"},
                          {"pad_buckets_for_high_nccl_busbw", "false", "buckets end at multiples of 65,536 elements"}});
@@ -285,6 +287,7 @@ public:
                 step.declareState({.parameters = !config.distributedOptimizer, .optimizer = !config.distributedOptimizer, .gradientDtype = {}});
                 GradientBuffers buffers(step, input, replicaAxis, instanceAxis);
                 if (config.distributedOptimizer) step.declareOptimizerState(buffers.targets(step));
+                if (config.transformerImpl == "transformer_engine") keepPlaceholders(step);
                 buffers.zero(step);
                 step.runPasses(buffers);
                 buffers.castToFp32(step);
@@ -300,6 +303,19 @@ public:
     }
 
 private:
+    /// Transformer Engine adds weight gradients to main_grad inside the product and hands autograd a placeholder instead, which it keeps: one for
+    /// each shape (module/base.py, get_dummy_wgrad). The head is Megatron's own module.
+    static void keepPlaceholders(StepWriter& step) {
+        const DType dtype = step.input().training.precision.parameter;
+        std::set<Shape> seen;
+        for (const ModelParameter& p : step.parameters()) {
+            const LayerType& type = step.workload().typeOf(static_cast<std::size_t>(p.layer));
+            const Shape& shape = type.parameters[static_cast<std::size_t>(p.index)].shape;
+            if (!type.isBlock || shape.size() < 2 || !seen.insert(shape).second) continue;
+            step.addBuffer({p.elements * sizeOf(dtype), MemoryCategory::Workspace, BufferRole::Workspace, dtype, true, false, p.layer, p.index});
+        }
+    }
+
     /// Consecutive data-parallel ranks share an instance.
     static void addInstanceAxes(StepWriter& step, std::uint32_t& instance, std::uint32_t& replica) {
         const std::int64_t instances = step.input().parallel.optimizerInstances;

@@ -135,6 +135,13 @@ BufferId StepWriter::layerInput(std::size_t layer) {
     return valueBuffer(layer - 1, workload_.typeOf(layer - 1).output);
 }
 
+BufferId StepWriter::allocateWorkspace(std::size_t layer, Bytes bytes) {
+    if (bytes == 0) return kNone;
+    const BufferId buffer = addBuffer({bytes, MemoryCategory::Workspace, BufferRole::Workspace, DType::Fp32, false, false, static_cast<std::int32_t>(layer), 0});
+    writer_.use(buffer, UseKind::Allocate);
+    return buffer;
+}
+
 void StepWriter::release(BufferId buffer) {
     CHECK(references_[buffer] > 0);
     if (--references_[buffer] == 0) writer_.use(buffer, UseKind::Free);
@@ -157,6 +164,7 @@ void StepWriter::writeForwardOp(std::size_t layer, int o, Phase phase, bool isVi
     const LayerType& type = workload_.typeOf(layer);
     const Op& op = type.ops[static_cast<std::size_t>(o)];
     bool begun = false;
+    BufferId workspace = kNone;
     // The first task allocates what the op writes; the last one is where it is written.
     const auto begin = [&] {
         if (begun) return;
@@ -171,11 +179,13 @@ void StepWriter::writeForwardOp(std::size_t layer, int o, Phase phase, bool isVi
             writer_.use(buffer, UseKind::Allocate);
             hold(buffer);
         }
+        workspace = allocateWorkspace(layer, op.forwardWorkspace);
         for (const int v : op.inputs) writer_.use(valueBuffer(layer, v), UseKind::Read);
         for (const int p : op.parameters) writer_.use(parameters_[parameterOf(layer, p)].buffer, UseKind::Read);
     };
     const auto wrote = [&] {
         for (const int v : op.outputs) writer_.use(valueBuffer(layer, v), UseKind::Write);
+        if (workspace != kNone) writer_.use(workspace, UseKind::Free);
     };
     const std::uint32_t firstKernel = forwardKernels_[static_cast<std::size_t>(workload_.layers[layer].type)][static_cast<std::size_t>(o)];
     std::size_t k = 0;
@@ -341,17 +351,25 @@ void StepWriter::backwardLayer(std::size_t layer, StepHooks& hooks) {
         const bool passesOn = op.gradientInPlace || (kernels == 0 && !communicates);
         fresh_.clear();
         const auto needsGradient = [&](int v) { return plan.differentiable[static_cast<std::size_t>(v)] && !(v == 0 && layer == 0); };
+        const auto overSaved = [&](int v) { return op.gradientOverSaved && std::find(op.saves.begin(), op.saves.end(), v) != op.saves.end(); };
         BufferId outputGradient = kNone;
         for (const int v : op.outputs)
             if (gradientSlot(v) != kNone) outputGradient = gradientSlot(v);
 
         bool begun = false;
+        BufferId workspace = kNone;
         const auto begin = [&] {
             if (begun) return;
             begun = true;
+            workspace = allocateWorkspace(layer, op.backwardWorkspace);
             for (const int v : op.inputs) {
                 if (!needsGradient(v)) continue;
                 BufferId& slot = gradientSlot(v);
+                if (slot == kNone && overSaved(v)) {  // what was saved becomes its gradient
+                    slot = valueBuffer(layer, v);
+                    hold(slot);
+                    fresh_.push_back(slot);
+                }
                 if (slot != kNone || passesOn) continue;  // a second consumer adds to what the first one wrote
                 slot = addBuffer({type.values[static_cast<std::size_t>(v)].bytes(), MemoryCategory::Workspace, BufferRole::ValueGradient,
                                   type.values[static_cast<std::size_t>(v)].dtype, false, false, static_cast<std::int32_t>(layer), v});
@@ -412,6 +430,7 @@ void StepWriter::backwardLayer(std::size_t layer, StepHooks& hooks) {
                 writer_.use(regathered, UseKind::Free);
             }
         }
+        if (workspace != kNone) writer_.use(workspace, UseKind::Free);
         if (passesOn && outputGradient != kNone)
             for (const int v : op.inputs) {
                 if (!needsGradient(v) || gradientSlot(v) != kNone) continue;

@@ -186,6 +186,8 @@ private:
     std::vector<BufferId>& values() { return flights_[flight_]; }
     /// Chooses the memory of the micro-batch among those under way.
     void enterPass(const Pass& pass);
+    /// Memory for the kernels of the op under way, allocated with the task written last; kNoBuffer for none.
+    BufferId allocateWorkspace(std::size_t layer, Bytes bytes);
     void hold(BufferId buffer) { ++references_[buffer]; }
     void release(BufferId buffer);  ///< frees it with the task written last when nobody holds it any more
     std::uint32_t internKernel(std::string_view name, Bytes bytes, double divisor);

@@ -145,12 +145,15 @@ private:
         Buffer slice{shard.elements * sizeOf(wide), MemoryCategory::Gradients, BufferRole::GradientShard, wide, false, false, -1, 0};
         slice.layout = shard.layout;
         shard.gradient = step.addBuffer(slice);
+        const BufferId flattened = step.addBuffer({shard.elements * sizeOf(precision.parameter), MemoryCategory::Workspace, BufferRole::Workspace, precision.parameter, false, false, -1, 0});
         step.memoryKernel(kComputeStream, Phase::Optimizer, TaskRole::ShardCast, "cast", shard.elements * (sizeOf(precision.parameter) + sizeOf(wide)));
+        program.use(flattened, UseKind::Allocate);  // the gradients in one piece, then that in fp32
         program.use(shard.gradient, UseKind::Allocate);
         if (gradients != kNoBuffer) program.use(gradients, UseKind::Read);
         else
             for (const ModelParameter& p : step.parameters()) program.use(p.gradient, UseKind::Read);
         program.use(shard.gradient, UseKind::Write);
+        program.use(flattened, UseKind::Free);
         if (gradients != kNoBuffer) program.use(gradients, UseKind::Free);
         else
             for (std::uint32_t p = 0; p < step.parameters().size(); ++p) step.dropGradient(p);

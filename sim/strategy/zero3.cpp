@@ -119,6 +119,7 @@ public:
                           {"max_reuse_distance", "1e9", "a parameter stays if it is used again within so many elements"},
                           {"param_persistence_threshold", "1e5", "parameters of at most so many elements are never let go"},
                           {"sub_group_size", "1e9", "elements of a rank's shards that are updated together"},
+                          {"zero_init", "true", "zero.Init: the model is built shared out; false: whole on each device at first"},
                           {"offload_optimizer", "none", "cpu or nvme: where optimizer state is; the host then runs the step"},
                           {"offload_param", "none", "cpu or nvme: where shards of parameters are"},
                           {"zero_quantized_weights", "false", "ZeRO++ qwZ: gather int8"},
@@ -214,6 +215,8 @@ private:
         const Zero3Shards shards = declareShards(step, input);
         const bool gathers = shards.ranks > 1 || shards.onHost;
         const std::vector<bool> persistent = declarePersistent(step, input, shards, gathers);
+        if (!config.zeroInit)
+            for (const ModelParameter& p : step.parameters()) step.program().program().setup.push_back(p.elements * sizeOf(dtype));
 
         std::vector<OptimizerTarget> targets;
         for (std::size_t g = 0; g < shards.buffers.size(); ++g) {
@@ -271,13 +274,16 @@ private:
         const DType wide = precision.masterWeights ? DType::Fp32 : precision.parameter;
         for (OptimizerTarget& target : targets) {
             const auto part = static_cast<std::uint16_t>(target.index);
+            const BufferId flat = step.addBuffer({target.elements * sizeOf(precision.parameter), MemoryCategory::Workspace, BufferRole::Workspace, precision.parameter, false, false, -1, target.index});
             Buffer main{target.elements * sizeOf(wide), MemoryCategory::Gradients, BufferRole::GradientShard, wide, false, false, -1, target.index};
             main.layout = target.layout;
             target.gradient = step.addBuffer(main);
             step.memoryKernel(kComputeStream, Phase::Optimizer, TaskRole::ShardCast, "cast", target.elements * (sizeOf(precision.parameter) + sizeOf(wide)), -1, part);
+            program.use(flat, UseKind::Allocate);  // the gradients in one piece, then that in fp32
             program.use(target.gradient, UseKind::Allocate);
             program.use(gradients, UseKind::Read);
             program.use(target.gradient, UseKind::Write);
+            program.use(flat, UseKind::Free);
             const bool normed = target.index == 0 && step.syncRanks() > 1;
             const BufferId onHost = parametersOnHost ? target.parameter : kNoBuffer;
             if (parametersOnHost) {

@@ -27,6 +27,22 @@ std::int64_t mlpBucket(std::int64_t n) {
     return roundedUp(end, std::lcm(n, std::int64_t{128}));
 }
 
+TEST(Megatron, TransformerEngineKeepsAPlaceholderForEachShapeOfWeightGradient) {
+    const auto gpt = [](const std::string& more) {
+        return scheduleOf("{'model':{'model_type':'gpt2','n_layer':3,'n_embd':512,'n_head':8,'vocab_size':1000,'n_positions':128},'device':'a100-80gb-sxm','devices':2,'strategy':{'name':'megatron'" + more +
+                          "},'training':{'micro_batch':1,'seq_len':128,'precision':'bf16-master'}}");
+    };
+    const auto held = [](const Schedule& schedule) {
+        Bytes bytes = 0;
+        for (const Buffer& buffer : schedule.programs[0].buffers)
+            if (buffer.persistent && buffer.category == MemoryCategory::Workspace) bytes += buffer.bytes;
+        return bytes;
+    };
+    EXPECT_EQ(held(gpt("")), 0);
+    // Of three blocks alike: h × 3h, h × h, h × 4h and 4h × h, in bf16.
+    EXPECT_EQ(held(gpt(",'transformer_impl':'transformer_engine'")), 12 * 512 * 512 * 2);
+}
+
 TEST(MegatronBuckets, AreFilledFromTheEndAndClosedOnceTheyHaveEnough) {
     // Reversed: 64, then 200 at 64 → 264, then 100 at 320 → 420; padded to lcm(4, 128) = 128: 512.
     const std::vector<std::int64_t> sizes{100, 200, 64};

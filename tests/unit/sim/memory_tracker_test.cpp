@@ -52,6 +52,16 @@ TEST(MemoryTracker, ReservesWhatTheCachingAllocatorTakesFromTheDriver) {
     EXPECT_EQ(report.peakDevice(), 20 * kMiB);
 }
 
+TEST(MemoryTracker, WhatWasThereBeforeTheStepCountsWhereItWasMore) {
+    ThreeTasks step;
+    step.program().setup = {64 * kMiB};
+    const MemoryReport report = trackMemory(step.program(), {});
+    EXPECT_EQ(report.peakAllocated, 14 * kMiB);  // of the step
+    EXPECT_EQ(report.peakReserved, 84 * kMiB);   // the parameters' segment of 20 MiB beside it
+    step.program().setup = {};
+    EXPECT_EQ(trackMemory(step.program(), {}).peakReserved, 20 * kMiB);
+}
+
 TEST(MemoryTracker, KeepsASampleForEachTaskThatChangesMemory) {
     ThreeTasks step;
     MemoryOptions options;

@@ -44,6 +44,14 @@ TEST(Zero3, MovesThreeTimesTheParametersInEveryMicroStep) {
     }
 }
 
+TEST(Zero3, AModelThatIsBuiltWholeFirstReservesAsMuch) {
+    const Schedule built = scheduleOf(mlp(4, "'zero3'")), whole = scheduleOf(mlp(4, "'zero3','zero_init':false"));
+    EXPECT_TRUE(built.programs[0].setup.empty());
+    Bytes bytes = 0;
+    for (const Bytes tensor : whole.programs[0].setup) bytes += tensor;
+    EXPECT_EQ(bytes, 2 * (kMlpWeights + kMlpBiases));
+}
+
 TEST(Zero3, SmallParametersStayAndAreGatheredTogetherAfterTheStep) {
     // The three biases have at most 1e5 elements: they are part of the reduce-scatter, but gathered once per step.
     const std::string text = mlp(4, "'zero3'" + kPlain);

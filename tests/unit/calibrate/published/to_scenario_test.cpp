@@ -126,6 +126,20 @@ TEST(ToScenario, MapsDeepSpeedStagesWithOffload) {
     EXPECT_NEAR(measuredStepSeconds(one, m.scenario).value(), 8192 * (6 * 8030261248.0 + 6.0 * 32 * 4096 * 8192) / 100e12, 1e-6);
 }
 
+TEST(ToScenario, LigersKernelsNeverHoldAllLogits) {
+    const char* llama = R"j({"name": "Llama-3.1-8B", "layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336, "vocab": 128256, "seq_len": 8192})j";
+    const MappedRecord m = mapped(record(kA100x8, llama, R"j({"kind": "zero3", "micro_batch": 1, "global_batch": 8, "precision": "bf16", "act_ckpt": "full"})j", R"j({"step_time_s": 1})j", "torch 2.13, Liger"));
+    EXPECT_EQ(m.scenario.training.loss, LossKernel::FusedLinear);
+    EXPECT_EQ(m.scenario.training.gatedActivation, GatedKernel::FusedInPlace);
+    EXPECT_FALSE(m.scenario.parallel.zeroInit);  // 16 GB fit on a device of 80, so nobody builds it in pieces
+}
+
+TEST(ToScenario, MegatronReducesBf16GradientsInFp32UnlessARecipeTurnsItOff) {
+    const char* strategy = R"j({"kind": "zero1 (Megatron distributed optimizer)", "tp": 2, "micro_batch": 1, "global_batch": 8, "precision": "bf16", "act_ckpt": "none"})j";
+    EXPECT_TRUE(mapped(record(kA100x8, kGpt, strategy)).scenario.parallel.gradReduceInFp32);
+    EXPECT_FALSE(mapped(record(kA100x8, kGpt, strategy, R"j({"step_time_s": 1})j", "", "NVIDIA-NeMo/Megatron-Bridge")).scenario.parallel.gradReduceInFp32);
+}
+
 TEST(ToScenario, DerivesTheStepFromTokensOrUtilisation) {
     const char* strategy = R"j({"kind": "ddp", "micro_batch": 2, "grad_accum": 1, "precision": "bf16", "act_ckpt": "none"})j";
     const char* gpt = R"j({"name": "gpt", "layers": 12, "hidden": 768, "heads": 12, "vocab": 50304, "seq_len": 1024})j";

@@ -1,0 +1,62 @@
+// Fused losses and gated activations: what they keep for backward, against what eager PyTorch keeps. docs/models/memory.md.
+#include <gtest/gtest.h>
+
+#include "model/catalog/model_catalog.h"
+#include "model/workload/model_spec.h"
+
+namespace ringside {
+namespace {
+
+constexpr std::int64_t kTokens = 4096, kHidden = 4096, kFfn = 14336, kVocab = 128256;
+
+Workload llama(LossKernel loss, GatedKernel gated = GatedKernel::Eager) {
+    TrainingConfig training;
+    training.microBatch = 1;
+    training.seqLen = kTokens;
+    training.precision = precisionByName("bf16").value();
+    training.loss = loss;
+    training.gatedActivation = gated;
+    return buildWorkload(ModelCatalog::builtin().value().find("llama-3-8b").value(), training).value();
+}
+
+const Op& lossOf(const Workload& workload) { return workload.types.back().ops.back(); }
+
+Bytes keptByLoss(const Workload& workload) {
+    Bytes bytes = 0;
+    for (const int v : lossOf(workload).saves) bytes += workload.types.back().values[static_cast<std::size_t>(v)].bytes();
+    return bytes;
+}
+
+TEST(FusedLoss, EagerKeepsFp32LogProbabilitiesAndHoldsTwoGradientsOfThatSizeForAMoment) {
+    const Workload workload = llama(LossKernel::Eager);
+    EXPECT_EQ(keptByLoss(workload), kTokens * kVocab * 4);
+    // 12 bytes per logit at the worst: log-probabilities, their gradient and that of the fp32 logits; the bf16 one follows.
+    EXPECT_EQ(lossOf(workload).backwardWorkspace, kTokens * kVocab * (8 - 2));
+}
+
+TEST(FusedLoss, OneKernelKeepsTheLogitsAsTheyAre) {
+    EXPECT_EQ(keptByLoss(llama(LossKernel::Fused)), kTokens * kVocab * 2);
+    EXPECT_FALSE(lossOf(llama(LossKernel::Fused)).gradientOverSaved);
+    EXPECT_EQ(keptByLoss(llama(LossKernel::FusedInPlace)), kTokens * kVocab * 2);
+    EXPECT_TRUE(lossOf(llama(LossKernel::FusedInPlace)).gradientOverSaved);
+}
+
+TEST(FusedLoss, WithTheHeadLogitsOfAChunkAreAllThatEverExists) {
+    const Workload workload = llama(LossKernel::FusedLinear);
+    EXPECT_EQ(lossOf(workload).kind, OpKind::CrossEntropy);
+    for (const Value& value : workload.types.back().values) EXPECT_LT(value.bytes(), kTokens * kVocab) << value.name;
+    // Gradients of the input and of the weight are computed in forward and kept.
+    EXPECT_EQ(keptByLoss(workload), kTokens * kHidden * 2 + kVocab * kHidden * 2);
+    // 4,096 tokens / ⌈128,256 / 4,096⌉ = 128 tokens to a chunk.
+    EXPECT_EQ(lossOf(workload).forwardWorkspace, 128 * kVocab * 2 + kVocab * kHidden * 2);
+    EXPECT_DOUBLE_EQ(forwardFlops(workload) + backwardFlops(workload), forwardFlops(llama(LossKernel::Eager)) + backwardFlops(llama(LossKernel::Eager)));
+}
+
+TEST(FusedActivation, LeavesOutActOfTheGate) {
+    const auto block = [](GatedKernel kernel) { return savedBytes(llama(LossKernel::Eager, kernel).types[1]); };
+    EXPECT_EQ(block(GatedKernel::Eager) - block(GatedKernel::Fused), kTokens * kFfn * 2);
+    EXPECT_EQ(block(GatedKernel::FusedInPlace), block(GatedKernel::Fused));
+}
+
+}  // namespace
+}  // namespace ringside
