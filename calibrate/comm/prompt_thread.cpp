@@ -40,4 +40,6 @@ void stayPrompt() { static thread_local const PromptScope always; }
 
 bool PromptScope::allowed() { return allowedHere; }
 
+void PromptScope::forbid() { allowedHere = false; }
+
 }  // namespace ringside

@@ -19,6 +19,9 @@ public:
 
     /// Whether the host allows it, as far as is known.
     static bool allowed();
+    /// For good, in this process. Ranks that share cores must not have it: Gloo's threads turn round while they wait, and of equal
+    /// real-time priority none makes room for the one they wait for.
+    static void forbid();
 
 private:
     int policyBefore_ = -1, priorityBefore_ = 0;  // -1: nothing was changed

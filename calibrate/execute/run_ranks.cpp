@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "calibrate/comm/gloo_communicator.h"
+#include "calibrate/comm/prompt_thread.h"
 #include "calibrate/execute/awake_cores.h"
 #include "calibrate/ranks/launch.h"
 
@@ -33,6 +34,7 @@ Result<std::string> runAsRank(const RankEnv& env, const RunRanksOptions& options
     wakeOnTime();
     RankContext context{env, nullptr, -1, std::move(progress)};
     if (options.localRanks > 0) context.firstCore = stayOnCores(env, options.localRanks, options.threads);
+    if (options.localRanks > 0 && context.firstCore < 0) PromptScope::forbid();
     const AwakeCores awake(context.firstCore, context.firstCore < 0 ? 0 : options.threads);
     std::unique_ptr<CommWorld> world;
     if (env.size > 1) {

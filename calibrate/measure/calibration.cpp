@@ -150,7 +150,7 @@ public:
             report(kComputeShare() * 0.95, "matrix products");
             TRY_VOID(measureProducts());
         }
-        if (options_.collectivesOnly && ranks_ > 1 && options_.effort != CalibrationEffort::Trial) {
+        if (options_.collectivesOnly && ranks_ > 1 && options_.link == "loopback" && options_.effort != CalibrationEffort::Trial) {
             plan_.compute.warmUp = 1;
             plan_.compute.minSteps = 2;
             const std::vector<CalibrationModel> models = strategyModels(ranks_);
@@ -391,7 +391,7 @@ private:
                     if (!series->empty()) *series = blockMeans(*series);
             }
             TRY_VOID(addCollectiveTimings(profile, means));
-            fitToSteps(profile);
+            if (options_.link == "loopback") fitToSteps(profile);  // over a slow wire what one rank sees of the other's early part is not the whole
             for (CollectiveCurve& curve : profile.collectives) {
                 const CollectiveCurve* same = overLoopback(curve.op);
                 if (!same || curve.ranks != ranks_ || curve.link != options_.link) continue;

@@ -58,7 +58,7 @@ TEST(Calibrate, MeasuresKernelsCollectivesAndInterferenceAndDoesNotMeasureThemTw
         EXPECT_EQ(curve["link"], "loopback");
     }
     const std::string samples = dir.read("here.json.samples.jsonl");
-    for (const char* op : {"all_reduce", "all_gather", "reduce_scatter"}) EXPECT_THAT(samples, HasSubstr(std::string("overlap ") + op + " collective_beside over loopback"));
+    for (const char* op : {"all_reduce", "all_gather", "reduce_scatter"}) EXPECT_THAT(samples, HasSubstr(std::string("collective ") + op + " 4096 over loopback beside kernels"));
     EXPECT_EQ(linesOf(samples), summary["measured_series"].get<std::size_t>());
 
     // Again: everything is there, and the same samples make the same profile.
