@@ -65,7 +65,7 @@ TEST(ToScenario, MapsMegatronWithWhatTheWholeSourceLeavesOpen) {
     EXPECT_EQ(m.scenario.globalBatch(), 32);
     EXPECT_EQ(m.scenario.training.precision.name, "fp16-master");
     EXPECT_TRUE(m.recomputeOpen);
-    EXPECT_THAT(m.assumed, ElementsAre("vocabulary not stated: 51200", "recompute not stated: none"));
+    EXPECT_THAT(m.assumed, ElementsAre("vocabulary not stated: 50257, GPT-2's", "recompute not stated: none"));
 }
 
 TEST(ToScenario, MapsComposersFsdp) {

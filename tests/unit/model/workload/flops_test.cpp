@@ -110,7 +110,7 @@ TEST(GemmShapes, OfALinearLayerAreTokensByOutByInAndTurnInBackward) {
         EXPECT_DOUBLE_EQ(op.forward[0].bytes, 2.0 * (1024.0 * 768 + 768.0 * 3072 + 1024.0 * 3072));
         ASSERT_EQ(op.backward.size(), 3u);
         EXPECT_EQ(op.backward[0].shape, (GemmShape{1, 1024, 768, 3072}));
-        EXPECT_EQ(op.backward[1].shape, (GemmShape{1, 3072, 768, 1024}));
+        EXPECT_EQ(op.backward[1].shape, (GemmShape{1, 3072, 768, 1024, true}));
         EXPECT_EQ(op.backward[2].cls, KernelClass::Memory);
         return;
     }

@@ -13,7 +13,7 @@ using testing::IsEmpty;
 using Elements = std::vector<std::int64_t>;
 
 // Llama-3-8B, b = 2, s = 2048: h = 4096, 32 heads and 8 key/value heads of 128, V = 128256.
-constexpr std::int64_t kB = 2, kS = 2048, kH = 4096, kActivation = kB * kS * kH, kVocab = 128256;
+constexpr std::int64_t kB = 2, kS = 2048, kH = 4096, kActivation = kB * kS * kH, kVocab = 128256, kPadded = 128512;  // Megatron: a multiple of 128·4
 
 Workload llama(const ModelShard& shard, const char* precision = "bf16") {
     return buildWorkload(catalogModel("llama-3-8b"), shardTraining(precision, kB, kS), shard).value();
@@ -93,7 +93,7 @@ TEST(SequenceParallelBlock, NormsATpthOfTheTokensAndGathersBesideTheInputGradien
 
 TEST(Embedding, OverASplitVocabularyAllReducesOrReduceScattersItsRows) {
     const LayerType plain = llama(tensorShard(4)).typeOf(0), sequence = llama(tensorShard(4, true)).typeOf(0);
-    EXPECT_EQ(plain.parameters[0].shape, (Shape{kVocab / 4, kH}));
+    EXPECT_EQ(plain.parameters[0].shape, (Shape{kPadded / 4, kH}));
     EXPECT_THAT(elementsOf(plain, false, CollectiveOp::AllReduce), ElementsAre(kActivation));
     EXPECT_THAT(collectivesOf(plain, true), IsEmpty());
     EXPECT_THAT(elementsOf(sequence, false, CollectiveOp::ReduceScatter), ElementsAre(kActivation));
@@ -108,7 +108,7 @@ TEST(MegatronHead, AllReducesThreeNumbersPerTokenForTheLoss) {
     // Backward: the input gradient of the split projection.
     EXPECT_THAT(elementsOf(head, true, CollectiveOp::AllReduce), ElementsAre(kActivation));
     // One fp32 copy of b·s·V/4 logits is kept, and the inputs of norm and projection.
-    EXPECT_EQ(savedBytes(head), kB * kS * (4 * kVocab / 4 + 2 * 2 * kH + 4));
+    EXPECT_EQ(savedBytes(head), kB * kS * (4 * kPadded / 4 + 2 * 2 * kH + 4));
 }
 
 TEST(MegatronHead, WithSequenceParallelismGathersItsInputForwardAndAgainInBackward) {
