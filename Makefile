@@ -2,12 +2,13 @@
 # make test   install what is missing, build, and run every test
 # make bench  build and run the benchmarks
 # make build  build a release; the program is build/release/ringside
+# make fit  fit the profiles to the published measurements (minutes) and write model/catalog/published; then build and `make validation`
 # make validation  predict the published measurements and write the tables of docs/validation.md
 # make dev / make tsan / make clang: build and test with sanitizers / with Clang
 JOBS ?= $(shell nproc)
 BENCH_FILTER ?= .
 
-.PHONY: run test build bench validation setup configure dev tsan clang install clean
+.PHONY: run test build bench fit validation setup configure dev tsan clang install clean
 
 run: build
 	./build/release/ringside predict --model gpt2-xl --device a100-80gb-sxm --devices 16 --micro-batch 4 --strategy ddp
@@ -26,6 +27,9 @@ test: configure
 bench: configure
 	cmake --build build/release --target ringside_bench -j $(JOBS)
 	./build/release/tests/ringside_bench --benchmark_filter=$(BENCH_FILTER)
+
+fit: build
+	./build/release/ringside calibrate --from-published --out model/catalog/published
 
 validation: build
 	./build/release/ringside validate --published --markdown docs/validation.md

@@ -114,6 +114,18 @@ function(ringside_embed_catalog name folder)
   target_sources(ringside_${name} PRIVATE ${output})
 endfunction()
 
+# Compiles one file into the library, as the text that a function returns; `header` declares it.
+function(ringside_embed_text name file header function)
+  set(output ${CMAKE_BINARY_DIR}/generated/${function}.cpp)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DFILE=${CMAKE_SOURCE_DIR}/${file} -DHEADER=${header} -DFUNCTION=${function} -DOUTPUT=${output} -P ${CMAKE_SOURCE_DIR}/cmake/EmbedText.cmake
+    DEPENDS ${CMAKE_SOURCE_DIR}/${file} ${CMAKE_SOURCE_DIR}/cmake/EmbedText.cmake
+    COMMENT "Embedding ${file}"
+    VERBATIM)
+  target_sources(ringside_${name} PRIVATE ${output})
+endfunction()
+
 # ringside_test(name folder deps…): one GoogleTest program from every .cpp directly in tests/folder.
 function(ringside_test name folder)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.cpp)

@@ -26,11 +26,6 @@ double secondsOf(const Schedule& schedule, const Timeline& timeline, const PathS
     return (segment.end - segment.begin).seconds() + repeatedSeconds(schedule, timeline, segment.begin, segment.end);
 }
 
-/// Where on the path the time went, in terms of the profile's figures that priced it.
-struct PathShares {
-    double gemm = 0, attention = 0, memory = 0, communication = 0, host = 0;
-};
-
 /// A played step, and which part of all steps are like it.
 struct PlayedStep {
     const Timeline& timeline;
@@ -45,23 +40,34 @@ void addShares(PathShares& shares, const Schedule& schedule, const PlayedStep& s
         if (segment.kind == PathKind::Host) shares.host += share;
         else if (segment.kind == PathKind::Communication) shares.communication += share;
         else if (segment.kind == PathKind::Copy || segment.kind == PathKind::Server) shares.memory += share;
+        else if (segment.kind == PathKind::Optimizer) shares.optimizer += share;
         else
             switch (schedule.kernels[task.work].cls) {
-                case KernelClass::Gemm: case KernelClass::Convolution: shares.gemm += share; break;
+                case KernelClass::Gemm: shares.gemm += share; break;
+                case KernelClass::Convolution: shares.convolution += share; break;
                 case KernelClass::AttentionForward: case KernelClass::AttentionBackward: shares.attention += share; break;
                 case KernelClass::Memory: shares.memory += share; break;
             }
     }
 }
 
+/// What the model leaves out, by the class of the run.
+double modelSpread(const Scenario& scenario, const Profile& profile) {
+    const ParallelConfig& parallel = scenario.parallel;
+    if (parallel.tp * parallel.pp * parallel.cp > 1) return profile.modelSpreadMesh.value;
+    if (scenario.cluster.deviceCount() <= 1) return profile.modelSpreadDevice.value;
+    return scenario.cluster.nodeCount() > 1 ? profile.modelSpreadNetwork.value : profile.modelSpreadNode.value;
+}
+
 /// First-order propagation: what one figure prices moves together, different figures move apart (docs/models/band.md).
-double relativeSpread(const PathShares& shares, const Profile& profile, DType math) {
-    const auto gemm = profile.gemmEfficiency.find(math);
-    const double parts[] = {shares.gemm * (gemm == profile.gemmEfficiency.end() ? 0.1 : gemm->second.relativeSpread),
+double relativeSpread(const PathShares& shares, const Profile& profile, const Scenario& scenario) {
+    const auto gemm = profile.gemmEfficiency.find(scenario.training.precision.math);
+    const double parts[] = {(shares.gemm + shares.convolution) * (gemm == profile.gemmEfficiency.end() ? 0.1 : gemm->second.relativeSpread),
                             shares.attention * profile.attentionForwardEfficiency.relativeSpread,
-                            shares.memory * profile.memoryEfficiency.relativeSpread,
+                            (shares.memory + shares.optimizer) * profile.memoryEfficiency.relativeSpread,
                             shares.communication * profile.collectiveBandwidth.relativeSpread,
-                            shares.host * profile.launchUs.relativeSpread};
+                            shares.host * profile.launchUs.relativeSpread,
+                            modelSpread(scenario, profile)};
     double sum = 0;
     for (const double part : parts) sum += part * part;
     return std::sqrt(sum);
@@ -383,17 +389,16 @@ Result<Prediction> predict(const Scenario& scenario, const PredictOptions& optio
         addBreakdown(prediction.breakdown, wholeBreakdown(played, step.timeline, activityOf(played, prediction.prices, step.timeline, last)), step.weight);
     prediction.bytesSentPerRank = meanBytesSentPerRank(played, played.classes[last]);
 
-    PathShares shares;
     for (const PlayedStep& step : steps) {
         for (const PathSegment& segment : step.path) prediction.pathSeconds[segment.kind] += step.weight * secondsOf(played, step.timeline, segment);
-        addShares(shares, played, step, prediction.stepSeconds);
+        addShares(prediction.shares, played, step, prediction.stepSeconds);
     }
     const Profile& profile = scenario.profiles[played.classes[last].nodeGroup];
-    const double sigma = relativeSpread(shares, profile, scenario.training.precision.math);
+    const double sigma = relativeSpread(prediction.shares, profile, scenario);
     prediction.p10Seconds = prediction.stepSeconds * std::exp(-kP90 * sigma);
     prediction.p90Seconds = prediction.stepSeconds * std::exp(kP90 * sigma);
 
-    TRY_VOID(addMemory(prediction, scenario, options));
+    if (options.memory) TRY_VOID(addMemory(prediction, scenario, options));
     if (options.explain) {
         std::map<std::string, PathItem> items;
         for (const PlayedStep& step : steps)

@@ -34,6 +34,12 @@ struct PathItem {
     double seconds = 0;
 };
 
+/// Shares of the critical path by the figures that priced it; they sum to 1.
+struct PathShares {
+    double gemm = 0, convolution = 0, attention = 0, memory = 0;  ///< kernels; memory: bound by bytes, copies and servers too
+    double optimizer = 0, communication = 0, host = 0;
+};
+
 /// A figure the prediction stands on.
 struct RestsOn {
     std::string figure, value, provenance, source;
@@ -65,6 +71,7 @@ struct Prediction {
     std::int64_t parameters = 0;
     std::vector<PathItem> criticalPath;       ///< largest first
     std::map<PathKind, double> pathSeconds;   ///< by kind; sums to the step
+    PathShares shares;
     std::vector<Sensitivity> sensitivity;     ///< empty unless asked for
     std::vector<RestsOn> restsOn;
     std::optional<StepDistribution> distribution;  ///< where the scenario draws steps
@@ -83,6 +90,7 @@ struct PredictOptions {
     bool sensitivity = true;      ///< four more plays
     bool memoryTimeline = false;  ///< keep memory samples, for a trace
     bool explain = true;          ///< critical path by name, what it rests on
+    bool memory = true;           ///< without: no peak, and the verdict is "fits"
 };
 
 /// Writes the Schedule, prices it, plays it. A pure function of its arguments.

@@ -45,7 +45,7 @@ std::int64_t nodeSize(const HardwareCatalog& catalog, const std::string& gpu) {
 
 }  // namespace
 
-Result<CollectiveCase> collectiveCase(const Json& record) {
+Result<CollectiveCase> collectiveCase(const Json& record, const PublishedFigures& figures) {
     TRY(const HardwareCatalog catalog, HardwareCatalog::builtin());
     const std::int64_t ranks = countOf(record, "n_ranks", 0);
     if (ranks < 2) return badInput("", fmt::format("{} rank: a copy, not a collective", ranks));
@@ -67,7 +67,7 @@ Result<CollectiveCase> collectiveCase(const Json& record) {
     // 2.30 is of 2026; what was published before ran an older release.
     options.nccl.version = textOf(record, "nccl_version").starts_with("2.3") ? NcclVersion::V2_30 : NcclVersion::V2_27;
     options.nccl.algorithm = forcedAlgorithm(textOf(record, "notes"));
-    const Profile profile = datasheetProfile(cluster.nodes[shape.nodeKind].kind.device);
+    const Profile profile = datasheetProfile(cluster.nodes[shape.nodeKind].kind.device, figures);
     options.nccl.bandwidthScale *= profile.collectiveBandwidth.value;
     options.nccl.latencyScale *= profile.collectiveLatency.value;
     options.nccl.achieved = ncclAchieved(profile);

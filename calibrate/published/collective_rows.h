@@ -9,6 +9,7 @@
 #include "model/base/result.h"
 #include "model/base/units.h"
 #include "model/cost/collective_cost.h"
+#include "model/cost/published_figures.h"
 #include "model/hardware/cluster.h"
 
 namespace ringside {
@@ -24,7 +25,7 @@ struct CollectiveCase {
 };
 
 /// Errors (bad input) say why the record cannot be predicted; their message alone is a reason to show.
-Result<CollectiveCase> collectiveCase(const Json& record);
+Result<CollectiveCase> collectiveCase(const Json& record, const PublishedFigures& figures = shippedFigures());
 
 /// Seconds of the operation on a buffer of so many bytes, as nccl-tests counts them. REQUIRES: bytes > 0.
 double predictCollectiveSeconds(const CollectiveCase& one, Bytes bytes);

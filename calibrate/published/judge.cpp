@@ -3,29 +3,22 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <mutex>
-#include <numeric>
-#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <tbb/blocked_range.h>
-#include <tbb/parallel_for.h>
 
 #include "calibrate/published/collective_rows.h"
 #include "calibrate/published/published_cluster.h"
 #include "calibrate/published/to_scenario.h"
+#include "model/base/check.h"
 #include "model/base/names.h"
 #include "model/cost/profile.h"
-#include "sim/prediction.h"
-#include "sim/study/threads.h"
 
 namespace ringside {
 namespace {
 
 constexpr double kP90 = 1.2815515655446004;  // of the normal distribution, in standard deviations
 constexpr Bytes kLarge = 1 << 20;
-constexpr double kMostMfu = 1.05;  // parameters that only look up count as FLOPs too
 
 std::string lower(std::string text) {
     std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -37,24 +30,7 @@ struct Outcome {
     std::vector<JudgedRow> rows;
     std::string reason;
     bool falseFits = false, falseOutOfMemory = false;
-    bool recomputeOpen = false;    ///< the source is silent on recompute, and none was taken
-    bool recomputeNeeded = false;  ///< it is silent, but its run would not fit without
 };
-
-/// Predicts a record. Where the source is silent on recompute and the run, which was real, would not fit without, it had it; so had then
-/// the other runs of its series (`recompute`).
-Result<Prediction> predictRecord(MappedRecord& mapped, bool recompute, Outcome& out) {
-    const PredictOptions options = {.sensitivity = false, .memoryTimeline = false, .explain = false};
-    if (recompute && mapped.recomputeOpen) takeFullRecompute(mapped, "other runs of this series do not fit without");
-    TRY(Prediction prediction, predict(mapped.scenario, options));
-    out.recomputeNeeded = mapped.recomputeOpen && prediction.verdict == MemoryVerdict::OutOfMemory;
-    if (out.recomputeNeeded) {
-        takeFullRecompute(mapped, "it does not fit without");
-        return predict(mapped.scenario, options);
-    }
-    out.recomputeOpen = mapped.recomputeOpen;
-    return prediction;
-}
 
 JudgedRow rowOf(const PublishedRecord& record) {
     JudgedRow row;
@@ -62,6 +38,7 @@ JudgedRow rowOf(const PublishedRecord& record) {
     row.kind = record.kind;
     row.family = record.family;
     row.source = record.source;
+    row.repository = record.repository;
     row.model = record.model.name;
     row.group = record.kind == RecordKind::Collective ? std::string() : classOf(record);
     return row;
@@ -72,28 +49,23 @@ std::string sweepOf(const PublishedRecord& record, const std::string& device) {
     return fmt::format("{}|{}|{}|{}|{}|{}", nameOf(record.kind), record.source, record.model.name, record.model.layers.value_or(0), record.model.hidden.value_or(0), device);
 }
 
-/// Runs of one source with one name of a model on one device are taken to be configured alike where the source is silent.
-std::string seriesOf(const PublishedRecord& record) { return record.source + "|" + record.model.name + "|" + record.hardware.gpu; }
-
 /// A source's own doubt about a figure.
 bool isDoubted(const PublishedRecord& record) { return !record.flag.empty(); }
 
-Result<Outcome> judgeTraining(const PublishedRecord& record, const Catalogs& catalogs, bool recompute) {
+Result<Outcome> judgeTraining(const PublishedRecord& record, const MappedRecord& mapped, const PredictedRun& prediction) {
     Outcome out;
-    TRY(MappedRecord mapped, toScenario(record, catalogs));
-    TRY(const Prediction prediction, predictRecord(mapped, recompute, out));
     JudgedRow row = rowOf(record);
     TRY(row.measured, measuredStepSeconds(record, mapped.scenario));
     row.predicted = prediction.stepSeconds;
-    // No device does more than its peak: such a figure is another quantity than it says.
-    const double measuredMfu = prediction.mfu * row.predicted / row.measured;
-    if (measuredMfu > kMostMfu) return badInput("", fmt::format("the measured figure is {:.2f} times the device's peak for this precision; it cannot be right", measuredMfu));
+    if (const PeakCheck check = peakCheck(prediction, row.measured); !check.believable)
+        return badInput("", fmt::format("the measured figure is {:.2f} times the device's peak for this precision; it cannot be right", check.mfu));
     row.p10 = prediction.p10Seconds;
     row.p90 = prediction.p90Seconds;
     row.device = mapped.scenario.cluster.nodes.front().kind.device.name;
     row.strategy = mapped.strategy;
     row.assumed = mapped.assumed;
-    row.predictedOutOfMemory = prediction.verdict == MemoryVerdict::OutOfMemory;
+    row.predictedOutOfMemory = prediction.outOfMemory;
+    row.causes = prediction.causes;
     row.sweep = sweepOf(record, row.device);
     // Device-seconds per token (or image): what one pays for, so that rows of different batches can be ordered.
     const double work = static_cast<double>(mapped.scenario.globalBatch()) * static_cast<double>(std::max<std::int64_t>(1, mapped.scenario.training.seqLen));
@@ -107,9 +79,9 @@ Result<Outcome> judgeTraining(const PublishedRecord& record, const Catalogs& cat
 
 /// Standard deviation of a predicted peak, bytes. State is arithmetic; activations depend on what a program fuses: one tensor more or less of a
 /// block's (an eager norm's fp32 copy, act(gate)) is a tenth to a quarter of them. Context and NCCL spread as their profile says.
-double memorySpread(const Scenario& scenario, const MemoryReport& memory, bool wholeDevice) {
+double memorySpread(const Scenario& scenario, const PredictedRun& prediction, bool wholeDevice) {
     constexpr double kActivations = 0.15;
-    const auto at = [&](MemoryCategory category) { return static_cast<double>(memory.atPeak[static_cast<std::size_t>(category)]); };
+    const auto at = [&](MemoryCategory category) { return static_cast<double>(prediction.atPeak[static_cast<std::size_t>(category)]); };
     double variance = std::pow(kActivations * (at(MemoryCategory::Activations) + at(MemoryCategory::Workspace)), 2);
     if (wholeDevice) {
         const Profile& profile = scenario.profiles.front();
@@ -118,30 +90,27 @@ double memorySpread(const Scenario& scenario, const MemoryReport& memory, bool w
     return std::sqrt(variance);
 }
 
-Result<Outcome> judgeMemory(const PublishedRecord& record, const Catalogs& catalogs, bool recompute) {
+Result<Outcome> judgeMemory(const PublishedRecord& record, const MappedRecord& mapped, const PredictedRun& prediction) {
     Outcome out;
     if (record.peak.bytes == 0 && !record.peak.outOfMemory) return badInput("", "no peak is given in a unit that is known (peak_mem_gib, peak_mem_mib, peak_mem_gb, nvml_used_mib)");
-    TRY(MappedRecord mapped, toScenario(record, catalogs));
     if (mapped.microBatchOpen) return badInput("", "the micro-batch, which decides how much is kept for backward, is not stated");
-    TRY(const Prediction prediction, predictRecord(mapped, recompute, out));
     JudgedRow row = rowOf(record);
     using Of = PublishedPeak::Of;
-    const MemoryReport& memory = prediction.memory;
-    row.predicted = static_cast<double>(record.peak.of == Of::Device ? memory.peakDevice() : record.peak.of == Of::Reserved ? memory.peakReserved : memory.peakAllocated);
+    row.predicted = static_cast<double>(record.peak.of == Of::Device ? prediction.peakDevice : record.peak.of == Of::Reserved ? prediction.peakReserved : prediction.peakAllocated);
     row.measured = record.peak.bytes;
     // No run holds less than what its own parameters and optimizer take.
-    const auto state = static_cast<double>(memory.atPeak[static_cast<std::size_t>(MemoryCategory::Parameters)] + memory.atPeak[static_cast<std::size_t>(MemoryCategory::OptimizerState)]);
+    const auto state = static_cast<double>(prediction.atPeak[static_cast<std::size_t>(MemoryCategory::Parameters)] + prediction.atPeak[static_cast<std::size_t>(MemoryCategory::OptimizerState)]);
     if (!record.peak.outOfMemory && record.peak.bytes < state)
         return badInput("", fmt::format("the measured peak is {:.2f} times what parameters and optimizer state take by themselves; it cannot be this configuration's", record.peak.bytes / state));
-    row.allocated = static_cast<double>(memory.peakAllocated);
-    row.reserved = static_cast<double>(memory.peakReserved);
-    const double spread = kP90 * memorySpread(mapped.scenario, memory, record.peak.of == Of::Device);
+    row.allocated = static_cast<double>(prediction.peakAllocated);
+    row.reserved = static_cast<double>(prediction.peakReserved);
+    const double spread = kP90 * memorySpread(mapped.scenario, prediction, record.peak.of == Of::Device);
     row.p10 = row.predicted - spread;
     row.p90 = row.predicted + spread;
     row.device = mapped.scenario.cluster.nodes.front().kind.device.name;
     row.strategy = mapped.strategy;
     row.assumed = mapped.assumed;
-    row.predictedOutOfMemory = prediction.verdict == MemoryVerdict::OutOfMemory;
+    row.predictedOutOfMemory = prediction.outOfMemory;
     row.sweep = sweepOf(record, row.device);
     row.predictedCost = row.predicted;
     row.measuredCost = row.measured;
@@ -155,10 +124,10 @@ Result<Outcome> judgeMemory(const PublishedRecord& record, const Catalogs& catal
     return out;
 }
 
-Result<Outcome> judgeCollective(const PublishedRecord& record, const Catalogs& catalogs) {
-    TRY(const CollectiveCase one, collectiveCase(record.json));
-    TRY(const Device device, catalogs.hardware.findDevice(deviceNameOf(record.hardware.gpu)));
-    const Profile profile = datasheetProfile(device);
+Result<Outcome> judgeCollective(const PublishedRecord& record, const PublishedFigures& figures) {
+    TRY(const CollectiveCase one, collectiveCase(record.json, figures));
+    const Device& device = one.cluster.nodes[one.shape.nodeKind].kind.device;
+    const Profile profile = datasheetProfile(device, figures);
     Outcome out;
     for (const CollectiveSample& sample : record.table) {
         JudgedRow row = rowOf(record);
@@ -170,8 +139,8 @@ Result<Outcome> judgeCollective(const PublishedRecord& record, const Catalogs& c
         row.measured = sample.seconds;
         // Small messages rest on latency, large ones on bandwidth.
         const double spread = kP90 * (sample.bytes >= kLarge ? profile.collectiveBandwidth : profile.collectiveLatency).relativeSpread;
-        row.p10 = row.predicted * (1 - spread);
-        row.p90 = row.predicted * (1 + spread);
+        row.p10 = row.predicted * std::exp(-spread);
+        row.p90 = row.predicted * std::exp(spread);
         row.sweep = record.id;
         row.predictedCost = row.predicted;
         row.measuredCost = row.measured;
@@ -180,20 +149,39 @@ Result<Outcome> judgeCollective(const PublishedRecord& record, const Catalogs& c
     return out;
 }
 
-Outcome judgeOne(const PublishedRecord& record, const Catalogs& catalogs, bool recompute) {
-    Outcome doubted;
-    if (isDoubted(record)) {
-        doubted.reason = fmt::format("flagged: {}", record.flag);
-        return doubted;
+/// `figures` null: the shipped ones, which the run was predicted with already.
+Result<Outcome> outcomeOf(const PublishedRecord& record, const PublishedRun& run, const PublishedFigures* figures) {
+    if (!record.unreadable.empty()) return badInput("", "cannot be read: " + record.unreadable);
+    if (isDoubted(record)) return badInput("", fmt::format("flagged: {}", record.flag));
+    if (record.kind == RecordKind::Kernel) return badInput("", "kernel tables are what profiles are fitted on; they are no runs");
+    if (record.kind == RecordKind::Collective) return judgeCollective(record, figures ? *figures : shippedFigures());
+    if (!run.reason.empty()) return badInput("", run.reason);
+    PredictedRun predicted = run.predicted;
+    if (figures) {
+        TRY(predicted, predictRun(run.mapped.scenario, *figures));
     }
-    Result<Outcome> result = badInput("", "kernel tables are what profiles are fitted on; they are no runs");
-    if (record.kind == RecordKind::Training) result = judgeTraining(record, catalogs, recompute);
-    if (record.kind == RecordKind::Memory) result = judgeMemory(record, catalogs, recompute);
-    if (record.kind == RecordKind::Collective) result = judgeCollective(record, catalogs);
+    return record.kind == RecordKind::Training ? judgeTraining(record, run.mapped, predicted) : judgeMemory(record, run.mapped, predicted);
+}
+
+Outcome judgeOne(const PublishedRecord& record, const PublishedRun& run, const PublishedFigures* figures) {
+    Result<Outcome> result = outcomeOf(record, run, figures);
     if (result) return std::move(*result);
     Outcome failed;
     failed.reason = result.error().message;
     return failed;
+}
+
+PublishedVerdict verdictOf(const std::vector<PublishedRecord>& records, std::vector<Outcome> outcomes) {
+    PublishedVerdict verdict;
+    verdict.records = records.size();
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        Outcome& outcome = outcomes[i];
+        if (outcome.rows.empty()) verdict.skipped.push_back({records[i].id, records[i].family, outcome.reason, records[i].kind});
+        for (JudgedRow& row : outcome.rows) verdict.rows.push_back(std::move(row));
+        verdict.falseFits += outcome.falseFits ? 1 : 0;
+        verdict.falseOutOfMemory += outcome.falseOutOfMemory ? 1 : 0;
+    }
+    return verdict;
 }
 
 }  // namespace
@@ -231,44 +219,29 @@ bool matches(const PublishedRecord& record, const std::vector<RecordFilter>& fil
     });
 }
 
-PublishedVerdict judge(const std::vector<PublishedRecord>& records, const Catalogs& catalogs, int threads, const std::function<void(std::size_t)>& progress) {
+PublishedVerdict judgeRuns(const std::vector<PublishedRecord>& records, const std::vector<PublishedRun>& runs) {
     std::vector<Outcome> outcomes(records.size());
-    std::size_t done = 0;
-    std::mutex reporting;
-    const auto judgeAll = [&](const std::vector<std::size_t>& which, bool recompute) {
-        onThreads(threads, [&] {
-            tbb::parallel_for(
-                tbb::blocked_range<std::size_t>(0, which.size(), 1),
-                [&](const tbb::blocked_range<std::size_t>& range) {
-                    for (std::size_t w = range.begin(); w < range.end(); ++w) {
-                        outcomes[which[w]] = judgeOne(records[which[w]], catalogs, recompute);
-                        const std::lock_guard lock(reporting);
-                        done += recompute ? 0 : 1;
-                        if (progress) progress(done);
-                    }
-                },
-                tbb::simple_partitioner());
-        });
-    };
-    std::vector<std::size_t> all(records.size()), again;
-    std::iota(all.begin(), all.end(), std::size_t{0});
-    judgeAll(all, false);
-    std::set<std::string> recomputing;
-    for (std::size_t i = 0; i < records.size(); ++i)
-        if (outcomes[i].recomputeNeeded) recomputing.insert(seriesOf(records[i]));
-    for (std::size_t i = 0; i < records.size(); ++i)
-        if (outcomes[i].recomputeOpen && recomputing.contains(seriesOf(records[i]))) again.push_back(i);
-    judgeAll(again, true);
-    PublishedVerdict verdict;
-    verdict.records = records.size();
-    for (std::size_t i = 0; i < records.size(); ++i) {
-        Outcome& outcome = outcomes[i];
-        if (outcome.rows.empty()) verdict.skipped.push_back({records[i].id, records[i].family, outcome.reason, records[i].kind});
-        for (JudgedRow& row : outcome.rows) verdict.rows.push_back(std::move(row));
-        verdict.falseFits += outcome.falseFits ? 1 : 0;
-        verdict.falseOutOfMemory += outcome.falseOutOfMemory ? 1 : 0;
+    forEachOnThreads(records.size(), 0, [&](std::size_t i) { outcomes[i] = judgeOne(records[i], runs[i], nullptr); });
+    return verdictOf(records, std::move(outcomes));
+}
+
+PublishedVerdict judgeRuns(const std::vector<PublishedRecord>& records, const std::vector<PublishedRun>& runs, const FiguresOf& figures, int threads,
+                           const std::function<void(std::size_t)>& progress) {
+    std::vector<Outcome> outcomes(records.size());
+    forEachOnThreads(records.size(), threads, [&](std::size_t i) { outcomes[i] = judgeOne(records[i], runs[i], &figures(records[i])); }, progress);
+    return verdictOf(records, std::move(outcomes));
+}
+
+PublishedVerdict judge(const std::vector<PublishedRecord>& records, const Catalogs& catalogs, int threads, const std::function<void(std::size_t)>& progress) {
+    return judgeRuns(records, prepareRuns(records, catalogs, threads, progress));
+}
+
+void addHeldOut(PublishedVerdict& verdict, const PublishedVerdict& heldOut) {
+    CHECK(verdict.rows.size() == heldOut.rows.size());
+    for (std::size_t i = 0; i < verdict.rows.size(); ++i) {
+        CHECK(verdict.rows[i].id == heldOut.rows[i].id);
+        verdict.rows[i].heldOut = static_cast<const Judgement&>(heldOut.rows[i]);
     }
-    return verdict;
 }
 
 }  // namespace ringside

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/published/published_runs.h"
 #include "calibrate/published/records.h"
 #include "calibrate/published/statistics.h"
 #include "sim/scenario.h"
@@ -15,11 +16,13 @@ namespace ringside {
 struct JudgedRow : Judgement {  ///< seconds; of a memory record, bytes
     std::string id;             ///< of a collective table: "<table>/<bytes>"
     RecordKind kind = RecordKind::Training;
-    std::string family, source, device, strategy, model;  ///< strategy: of a collective, its operation
+    std::string family, source, repository, device, strategy, model;  ///< strategy: of a collective, its operation
     std::string group;          ///< "single device", "single-node data parallel", …: classOf
     std::vector<std::string> assumed;
     bool predictedOutOfMemory = false;
     double allocated = 0, reserved = 0;  ///< of a memory record: predicted peaks of the allocator, bytes
+    std::optional<CauseShares> causes;  ///< of a training run: what its predicted time is made of
+    std::optional<Judgement> heldOut;   ///< the same with figures that have not seen the row's source (judgeHeldOut)
 };
 
 struct SkippedRecord {
@@ -47,9 +50,20 @@ struct RecordFilter {
 Result<RecordFilter> recordFilter(const std::string& text);
 bool matches(const PublishedRecord& record, const std::vector<RecordFilter>& filters);  ///< all of them
 
-/// Predicts all records on `threads` threads (0: all cores). `progress` (may be empty) is called with the number done, one call at a
-/// time. The result does not depend on the threads.
+/// Which figures a record is predicted with.
+using FiguresOf = std::function<const PublishedFigures&(const PublishedRecord&)>;
+
+/// Judges with the shipped figures, which `runs` (of prepareRuns, one for each record) were predicted with.
+PublishedVerdict judgeRuns(const std::vector<PublishedRecord>& records, const std::vector<PublishedRun>& runs);
+/// Judges with others. `threads` and `progress` as in prepareRuns; the result does not depend on the threads.
+PublishedVerdict judgeRuns(const std::vector<PublishedRecord>& records, const std::vector<PublishedRun>& runs, const FiguresOf& figures, int threads = 0,
+                           const std::function<void(std::size_t)>& progress = {});
+
+/// Prepares and judges with the shipped figures.
 PublishedVerdict judge(const std::vector<PublishedRecord>& records, const Catalogs& catalogs, int threads = 0,
                        const std::function<void(std::size_t)>& progress = {});
+
+/// Gives each row its judgement by a verdict of the same records with held-out figures. REQUIRES: the same rows in the same order.
+void addHeldOut(PublishedVerdict& verdict, const PublishedVerdict& heldOut);
 
 }  // namespace ringside

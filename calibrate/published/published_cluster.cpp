@@ -25,7 +25,7 @@ constexpr DeviceWords kDevices[] = {
     {{"gb300", ""}, "gb300"},        {{"b300", ""}, "b300"},           {{"gb200", ""}, "gb200"},           {{"b200", ""}, "b200"},
     {{"h200", ""}, "h200"},          {{"h100", "nvl"}, "h100-nvl"},    {{"h100", "pcie"}, "h100-pcie"},    {{"h100", ""}, "h100-sxm"},
     {{"a100", "pcie"}, "a100-pcie"}, {{"a100", ""}, "a100"},           {{"v100", "pcie"}, "v100-pcie"},    {{"v100", "16"}, "v100-sxm-16gb"},
-    {{"v100", ""}, "v100-sxm"},      {{"a10g", ""}, "a10g"},           {{"l40s", ""}, "l40s"},             {{"6000", "ada"}, "rtx-6000-ada"},
+    {{"v100", ""}, "v100-sxm"},      {{"a10g", ""}, "a10g"},           {{"l40s", ""}, "l40s"},  {{"l40", ""}, "l40"},             {{"6000", "ada"}, "rtx-6000-ada"},
     {{"a6000", ""}, "rtx-a6000"},    {{"rtx 8000", ""}, "rtx-8000"},   {{"titan rtx", ""}, "titan-rtx"},   {{"3090", ""}, "rtx-3090"},
     {{"4090", ""}, "rtx-4090"},      {{"5090", ""}, "rtx-5090"},       {{"a10", ""}, "a10"},               {{"l4", ""}, "l4"},
     {{"mi355x", ""}, "mi355x"},      {{"mi325x", ""}, "mi325x"},       {{"mi300x", ""}, "mi300x"},         {{"mi250x", ""}, "mi250x"},
@@ -63,7 +63,7 @@ std::string deviceNameOf(const std::string& gpu) {
 
 std::optional<Nics> nicsOf(const std::string& interconnect, std::int64_t devicesPerNode) {
     const std::string words = lower(interconnect);
-    static const std::regex several(R"((\d+)\s*x\s*(\d+(\.\d+)?)\s*gb)"), total(R"((\d+(\.\d+)?)\s*(gbps|gb/s|gbit))");
+    static const std::regex several(R"((\d{1,4})\s*x\s*(\d{1,6}(\.\d{1,6})?)\s*gb)"), total(R"((\d{1,6}(\.\d{1,6})?)\s*(gbps|gb/s|gbit))");
     Nics nics;
     std::smatch found;
     if (std::regex_search(words, found, several)) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -13,10 +14,26 @@ namespace {
 constexpr double kLeast = 1e-12, kMost = 1e18;  // a measurement is a positive number
 constexpr std::int64_t kMostCount = std::int64_t{1} << 40;
 
-/// A whole number that a source may have left open. Text ("82M") counts as open: it is for people.
+/// A number written as text: "8", "1,024", "0.25". Nothing for other text ("82M", "4x8": for people).
+std::optional<double> numberIn(std::string text) {
+    text.erase(std::remove(text.begin(), text.end(), ','), text.end());
+    double value = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, fault] = std::from_chars(text.data(), end, value);
+    return fault == std::errc() && rest == end && !text.empty() ? std::optional(value) : std::nullopt;
+}
+
+/// A whole number that a source may have left open. Text that is no number counts as open.
 Result<void> readCount(const JsonCursor& object, const char* key, std::optional<std::int64_t>& into) {
     const auto found = object.find(key);
-    if (!found || found->value().is_string()) return {};
+    if (!found) return {};
+    if (found->value().is_string()) {
+        const auto number = numberIn(found->value().get<std::string>());
+        if (!number) return {};
+        const Json value = *number;
+        TRY(into, JsonCursor(value, found->place()).asInt(1, kMostCount));
+        return {};
+    }
     TRY(into, found->asInt(1, kMostCount));
     return {};
 }
@@ -39,6 +56,12 @@ std::string textOf(const JsonCursor& object, const char* key) {
 Result<void> readMeasured(const JsonCursor& object, const char* key, std::optional<double>& into) {
     const auto found = object.find(key);
     if (!found) return {};
+    if (found->value().is_string())
+        if (const auto number = numberIn(found->value().get<std::string>())) {
+            const Json value = *number;
+            TRY(into, JsonCursor(value, found->place()).asNumber(kLeast, kMost));
+            return {};
+        }
     TRY(into, found->asNumber(kLeast, kMost));
     return {};
 }
@@ -52,7 +75,7 @@ Result<JsonCursor> objectAt(const JsonCursor& record, const char* key) {
 
 Result<PublishedHardware> readHardware(const JsonCursor& json) {
     PublishedHardware hardware;
-    TRY(hardware.gpu, json.stringOr("gpu", ""));
+    hardware.gpu = textOf(json, "gpu");
     hardware.interconnect = textOf(json, "interconnect");
     TRY_VOID(readCount(json, "nodes", hardware.nodes));
     TRY_VOID(readCount(json, "gpus_per_node", hardware.gpusPerNode));
@@ -68,7 +91,7 @@ Result<PublishedHardware> readHardware(const JsonCursor& json) {
 
 Result<PublishedModel> readModel(const JsonCursor& json) {
     PublishedModel model;
-    TRY(model.name, json.stringOr("name", ""));
+    model.name = textOf(json, "name");
     TRY_VOID(readCount(json, "layers", model.layers));
     TRY_VOID(readCount(json, "hidden", model.hidden));
     TRY_VOID(readCount(json, "heads", model.heads));
@@ -112,7 +135,7 @@ Result<PublishedStrategy> readStrategy(const JsonCursor& json) {
     TRY_VOID(readCount(json, "global_batch", strategy.globalBatch));
     TRY_VOID(readCount(json, "batch_per_dp", strategy.batchPerDp));
     if (json.has("global_batch_tokens")) strategy.globalBatchTokens = tokensOf(textOf(json, "global_batch_tokens"));
-    TRY_VOID(readMeasured(json, "grad_clip", strategy.gradClip));
+    if (const auto clip = json.find("grad_clip"); clip && clip->value().is_number() && clip->value().get<double>() > 0) strategy.gradClip = clip->value().get<double>();
     return strategy;
 }
 
@@ -168,6 +191,7 @@ Result<std::vector<CollectiveSample>> readTable(const JsonCursor& record) {
         CollectiveSample sample;
         TRY(sample.bytes, cells[*bytes].asInt(0, kMostCount));
         if (sample.bytes == 0) continue;  // nccl-tests prints a line for an empty buffer
+        if (cells[*time].value().is_null()) continue;  // this size was not measured
         TRY(const double us, cells[*time].asNumber(kLeast, kMost));
         sample.seconds = us * 1e-6;
         samples.push_back(sample);
@@ -194,6 +218,7 @@ Result<void> readHead(const JsonCursor& json, PublishedRecord& record) {
     } else {
         repository = record.source = textOf(json, "source");
     }
+    record.repository = repository;
     record.family = textOf(json, "family");
     if (record.family.empty()) record.family = repository.substr(0, repository.find('/'));
     if (record.family.empty()) record.family = "unnamed";
@@ -249,13 +274,30 @@ std::string_view nameOf(RecordKind kind) {
 }
 
 Result<std::vector<PublishedRecord>> recordsFromJson(const Json& document, const std::string& file) {
-    if (!document.is_array()) return badInput(file, fmt::format("expected a list of records, found {}", document.type_name()));
+    const bool inObject = document.is_object() && document.contains("records");
+    const Json& list = inObject ? document.at("records") : document;
+    if (!list.is_array()) return badInput(file, fmt::format("expected a list of records, found {}", list.type_name()));
     std::vector<PublishedRecord> records;
-    records.reserve(document.size());
-    for (std::size_t i = 0; i < document.size(); ++i) {
-        TRY(PublishedRecord record, readRecord(document[i], file, i));
-        records.push_back(std::move(record));
+    records.reserve(list.size());
+    std::optional<Error> first;
+    bool readable = list.empty();
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        Result<PublishedRecord> record = readRecord(list[i], file, i);
+        if (record) {
+            records.push_back(std::move(*record));
+            readable = true;
+            continue;
+        }
+        if (!first) first = record.error();
+        PublishedRecord bad;
+        bad.file = file;
+        const bool named = list[i].is_object() && list[i].contains("id") && list[i]["id"].is_string();
+        bad.id = named ? list[i]["id"].get<std::string>() : fmt::format("[{}]", i);
+        bad.family = "unnamed";
+        bad.unreadable = record.error().toString();
+        records.push_back(std::move(bad));
     }
+    if (!readable) return tl::unexpected<Error>(*first);
     return records;
 }
 
@@ -264,16 +306,16 @@ Result<std::vector<PublishedRecord>> readRecords(const std::string& path) {
     return recordsFromJson(document, path);
 }
 
-Result<std::vector<std::string>> ownRecordFiles() {
+Result<std::vector<std::string>> ownRecordFiles(bool kernels) {
     namespace fs = std::filesystem;
     std::error_code ignored;
     const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
     const std::vector<fs::path> places = {(program.parent_path() / ".." / RINGSIDE_PUBLISHED_SHARE).lexically_normal(), RINGSIDE_PUBLISHED_SOURCE};
     for (const fs::path& place : places) {
         std::vector<std::string> files;
-        for (const char* name : {"training.json", "collectives.json", "memory.json"})
-            if (fs::exists(place / name, ignored)) files.push_back((place / name).string());
-        if (files.size() == 3) return files;
+        for (const char* name : {"training.json", "collectives.json", "memory.json", "kernels.json"})
+            if ((kernels || std::string_view(name) != "kernels.json") && fs::exists(place / name, ignored)) files.push_back((place / name).string());
+        if (files.size() == (kernels ? 4U : 3U)) return files;
     }
     return failure(ErrorCode::MissingCapability, "--published",
                    fmt::format("the project's own records are not there: looked in {} and {}. Name a file: --published FILE.json", places[0].string(), places[1].string()));

@@ -2,7 +2,7 @@
 //
 // A file is a JSON list of records. The kind of a record is told from its keys: "table" with "op" is a collective table, "peak" a
 // memory peak, "measured" a training run, "kind" a kernel table. Keys that nobody needs are tolerated; what a source does not say is
-// null or left out. Schema: docs/reference/published-records.schema.json.
+// null or left out; numbers may stand as text ("8"). Schema: docs/reference/published-records.schema.json.
 #pragma once
 
 #include <cstdint>
@@ -59,6 +59,7 @@ struct CollectiveSample {
 struct PublishedRecord {
     RecordKind kind = RecordKind::Training;
     std::string file, id, family, source, notes, flag;  ///< family: of a record without one, the source's owner; source: repository and path
+    std::string repository;                    ///< of the source: records of one repository are not independent
     PublishedHardware hardware;                ///< of a collective table: device and fabric only
     PublishedModel model;
     PublishedStrategy strategy;                ///< of a collective table: kind is the operation
@@ -66,17 +67,19 @@ struct PublishedRecord {
     PublishedPeak peak;                        ///< memory
     std::vector<CollectiveSample> table;       ///< collectives
     Json json;                                 ///< the whole record
+    std::string unreadable;                    ///< what is off where it is no record as expected, with its place; the rest is then empty
 
     std::string place() const { return file + ": " + id; }
 };
 
-/// Every record of one file, in its order. Errors (bad input) name file, record, key, what was found and what was expected.
+/// Every record of one file, in its order; a list, or an object that holds one under "records". A record that cannot be read is kept with
+/// the reason (file, record, key, what was found and what was expected). Errors (bad input): no list, or not one record that can be read.
 Result<std::vector<PublishedRecord>> readRecords(const std::string& path);
 /// The same from a parsed document; `file` names it in errors.
 Result<std::vector<PublishedRecord>> recordsFromJson(const Json& document, const std::string& file);
 
-/// Files of the project's own records (training, collectives, memory): of the installed share directory if the program is
+/// Files of the project's own records (training, collectives, memory; with kernels also those, which are for fitting): of the installed share directory if the program is
 /// installed, else of the source tree that it was built from. Error (missing capability): neither is there.
-Result<std::vector<std::string>> ownRecordFiles();
+Result<std::vector<std::string>> ownRecordFiles(bool kernels = false);
 
 }  // namespace ringside

@@ -9,9 +9,10 @@
 
 namespace ringside {
 
-/// Groups in the order in which they are shown: "all training", "class:…", "family:…", "device:…", "strategy:…", and the same of
-/// collectives and memory with their name in front ("collectives device:h200").
-std::vector<std::pair<std::string, GroupSummary>> groupsOf(const PublishedVerdict& verdict);
+/// Groups in the order in which they are shown: "all training", "class:…", "family:…", "device:…", "strategy:…", "cause:…" (what most of the
+/// predicted time is made of), and the same of collectives and memory with their name in front ("collectives device:h200"). With `heldOut`
+/// by the held-out judgements; rows without one are left out.
+std::vector<std::pair<std::string, GroupSummary>> groupsOf(const PublishedVerdict& verdict, bool heldOut = false);
 
 /// "format": "ringside-published"; docs/reference/published.schema.json.
 Json publishedJson(const PublishedVerdict& verdict);

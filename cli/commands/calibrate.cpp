@@ -11,6 +11,7 @@
 #include "calibrate/measure/calibration.h"
 #include "calibrate/ranks/rank_env.h"
 #include "cli/command.h"
+#include "cli/commands/from_published.h"
 #include "cli/commands/numbers.h"
 #include "cli/output/progress.h"
 #include "model/cost/measured_collectives.h"
@@ -23,6 +24,7 @@ struct CalibrateFlags {
     OutputFlags output;
     std::string out, base, localRanks, link, timeout = "120", threads = "1", samples, port;
     std::vector<std::string> ncclTests, torchTraces;
+    FromPublishedFlags published;
     bool quick = false, thorough = false, trial = false, fresh = false, collectivesOnly = false;
 };
 
@@ -86,6 +88,7 @@ Json summary(const CalibrateFlags& flags, const Calibration& calibration, const 
 
 Result<int> runCalibrate(const CalibrateFlags& flags) {
     if (flags.quick + flags.thorough + flags.trial > 1) return failure(ErrorCode::Usage, flags.quick ? "--quick" : "--thorough", fmt::format("goes without {}; choose one", flags.quick && flags.thorough ? "--thorough" : "--trial"));
+    if (flags.published.given) return runFromPublished(flags.published, flags.out, flags.output);
     if (flags.out.empty()) return failure(ErrorCode::Usage, "--out", "name the file to write the profile to: --out here.json");
     TRY(const std::optional<RankEnv> launched, rankEnvOfProcess());
     if (!launched || launched->rank == 0) TRY_VOID(checkWritable(flags.out));
@@ -142,13 +145,14 @@ Result<int> runCalibrate(const CalibrateFlags& flags) {
 
 void addCalibrate(CommandLine& line) {
     auto flags = std::make_shared<CalibrateFlags>();
-    Command command = line.add("calibrate", "measure this machine (or a launcher's ranks) and write its profile", [flags] { return runCalibrate(*flags); });
+    Command command = line.add("calibrate", "measure this machine (or a launcher's ranks) and write its profile; or fit profiles to published measurements", [flags] { return runCalibrate(*flags); });
     command.footer(
         "Examples:\n"
         "  ringside calibrate --quick --local-ranks 2 --out here.json\n"
         "  ringside calibrate --collectives-only --base here.json --local-ranks 2 --link 200mbit --out here-200mbit.json\n"
         "  srun --ntasks-per-node 1 ringside calibrate --thorough --out cluster.json\n"
         "  ringside calibrate --from-nccl-tests all_reduce.txt --base h100.json --out h100-measured.json\n"
+        "  ringside calibrate --from-published --out model/catalog/published\n"
         "An interrupted calibration goes on from its samples; --fresh measures again. The old profile stays until the new one is whole.");
     command.option("--out", flags->out, "write the profile here", "FILE", "Calibration");
     command.flag("--quick", flags->quick, "below a minute: few shapes, few sizes", "Calibration");
@@ -165,6 +169,7 @@ void addCalibrate(CommandLine& line) {
     command.option("--port", flags->port, "of the store through which local ranks meet (default: a free one)", "N", "Calibration");
     command.repeated("--from-nccl-tests", flags->ncclTests, "take collectives from the output of nccl-tests (text or JSON)", "FILE", "Import");
     command.repeated("--from-torch-trace", flags->torchTraces, "take products and collectives from a PyTorch-profiler trace", "FILE", "Import");
+    addFromPublishedFlags(command, flags->published);
     addOutputFlags(command, flags->output);
 }
 

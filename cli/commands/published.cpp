@@ -1,10 +1,12 @@
 #include "cli/commands/published.h"
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
 #include <fmt/format.h>
 
+#include "calibrate/published/folds.h"
 #include "calibrate/published/judge.h"
 #include "calibrate/published/records.h"
 #include "calibrate/published/report.h"
@@ -65,8 +67,13 @@ Result<int> runPublished(const PublishedFlags& flags, const OutputFlags& output)
     TRY(const Catalogs catalogs, Catalogs::builtin());
     PublishedVerdict verdict;
     {
-        Progress progress("predicting", 0, records.size(), output.wantsJson());
-        verdict = judge(records, catalogs, 0, [&](std::size_t done) { progress.update(done); });
+        Progress progress("predicting", 0, 2 * records.size(), output.wantsJson());
+        const std::vector<PublishedRun> runs = prepareRuns(records, catalogs, 0, [&](std::size_t done) { progress.update(done); });
+        verdict = judgeRuns(records, runs);
+        // Records of other sources are held out as they are: no fit has seen them.
+        const bool seen = std::any_of(records.begin(), records.end(), [](const PublishedRecord& record) { return &heldOutFigures(record.repository) != &shippedFigures(); });
+        const auto unseen = [](const PublishedRecord& record) -> const PublishedFigures& { return heldOutFigures(record.repository); };
+        if (seen) addHeldOut(verdict, judgeRuns(records, runs, unseen, 0, [&](std::size_t done) { progress.update(records.size() + done); }));
     }
     if (!flags.plot.empty()) TRY_VOID(atomicWriteFile(flags.plot, publishedScatter(verdict)));
     if (!flags.markdown.empty()) TRY_VOID(rewriteSection(flags.markdown, verdict));

@@ -4,6 +4,7 @@
 
 #include "model/cost/profile.h"
 #include "model/cost/published_collectives.h"
+#include "model/cost/published_figures.h"
 
 namespace ringside {
 namespace {
@@ -69,7 +70,7 @@ AttentionEfficiency attentionEfficiency(GpuArch arch) {
 
 }  // namespace
 
-Profile datasheetProfile(const Device& device) {
+Profile datasheetProfile(const Device& device, const PublishedFigures& figures) {
     Profile p;
     p.name = fmt::format("{} datasheet+published", device.name);
     p.device = device.name;
@@ -114,8 +115,12 @@ Profile datasheetProfile(const Device& device) {
     p.ncclBytes = assumed(1.0 * static_cast<double>(kGiB), 0.40, "buffers of one or two communicators; grows with channels and peers");
     p.collectiveBandwidth = published(1.0, 0.10, "held-out error on public nccl-tests tables, 1 MiB and more");
     p.collectiveLatency = published(1.0, 0.25, "held-out error on public nccl-tests tables, below 1 MiB");
-    setCollectiveFigures(p, device);
+    setCollectiveFigures(p, device, collectiveConstants(figures));
     p.interference = assumed(0.10, 0.50, "bytes of a ring at NVLink rate against the memory bandwidth");
+    const bool host = device.interconnect == "none";  // judged by runs of its own, not by others'
+    for (Figure Profile::*spread : {&Profile::modelSpreadDevice, &Profile::modelSpreadNode, &Profile::modelSpreadNetwork, &Profile::modelSpreadMesh})
+        p.*spread = assumed(host ? 0 : 0.10, 0.3, "before any fit: what models of this kind reach on runs they have not seen");
+    layOver(p, device, figures.figures);
     return p;
 }
 

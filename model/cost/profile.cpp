@@ -1,6 +1,7 @@
 #include "model/cost/profile.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -209,6 +210,8 @@ const Figure* findProfileFigure(const Profile& profile, std::string_view key) {
     const auto found = type ? profile.gemmEfficiency.find(*type) : profile.gemmEfficiency.end();
     return found == profile.gemmEfficiency.end() ? nullptr : &found->second;
 }
+
+Figure* findProfileFigure(Profile& profile, std::string_view key) { return const_cast<Figure*>(findProfileFigure(std::as_const(profile), key)); }
 
 Result<void> setProfileFigure(Profile& profile, std::string_view key, double value) {
     const std::string place = "profile." + std::string(key);

@@ -82,6 +82,11 @@ struct Profile {
     Figure allToAllSmallPart;               ///< of that, while a peer's part is below 1 MiB
     Figure allToAllUneven;                  ///< of that, where the ranks are no power of two
     Figure interference;                    ///< share of memory bandwidth that a running collective takes from compute
+    // What the model itself is off by, beyond what its figures are (one standard deviation of the logarithm; docs/models/band.md):
+    Figure modelSpreadDevice;               ///< a step of one device
+    Figure modelSpreadNode;                 ///< data parallel within a node
+    Figure modelSpreadNetwork;              ///< data parallel over several nodes
+    Figure modelSpreadMesh;                 ///< with tensor, pipeline or context parallelism
     std::map<DType, std::vector<GemmSample>> gemmTable;  ///< measured; wins over the formula
     KernelPoints kernels;                   ///< measured, by KernelWork::name; they win over gemmTable and every formula
     std::vector<CollectiveCurve> collectives;     ///< measured; they win over the backend's closed form
@@ -94,7 +99,8 @@ struct Profile {
 /// Host time of a launch from `framework`, over launchUs.
 double launchFactor(const Profile& profile, Framework framework);
 
-/// The profile of a device made from its datasheet and what is published about its kind (docs/models/profile.md).
+/// The profile of a device made from its datasheet and what is published about its kind (docs/models/profile.md), with the figures that
+/// a fit on published measurements gives (published_figures.h).
 /// Never fails: what the datasheet lacks is missed where it is needed (ComputeCost::create).
 Profile datasheetProfile(const Device& device);
 
@@ -105,6 +111,7 @@ Result<Device> withMeasuredFigures(Device device, const Profile& profile);
 std::vector<std::string> profileFigureKeys();
 /// Figure by key, or nullptr. gemm_efficiency.* is found only where the profile holds that type.
 const Figure* findProfileFigure(const Profile& profile, std::string_view key);
+Figure* findProfileFigure(Profile& profile, std::string_view key);
 
 /// Sets one figure by hand: `--set profile.launch_us=4`. The spread becomes 0 and the provenance "assumed".
 /// Error: unknown key (names the nearest) or a value outside the key's range.

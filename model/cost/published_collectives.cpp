@@ -7,27 +7,29 @@ namespace {
 
 using enum CollectiveConstant;
 
-// Printed by the fit; tests/unit/calibrate/published holds them to it.
-constexpr std::array<CollectiveConstantInfo, kCollectiveConstants> kConstants{{
-    {"call_us", 16.2, 0.13, 15},
-    {"hop_ll", 1.89, 0.05, 1.5},
-    {"hop_ll128", 1.62, 0.05, 1.5},
-    {"hop_simple", 1.28, 0.17, 1},
-    {"link_efficiency.volta", 1.15, 0.02, 1},
-    {"link_efficiency.ampere", 0.965, 0.02, 1},
-    {"link_efficiency.hopper", 1.07, 0.01, 1},
-    {"link_efficiency.blackwell", 1.01, 0.01, 1},
-    {"idle_step", 0.383, 0.08, 0.4},
-    {"ramp_us", 3.39, 0.05, 3},
-    {"nvls_step_us", 5.05, 0.09, 5},
-    {"nvls_efficiency.hopper", 0.845, 0.01, 0.75},
-    {"nvls_efficiency.blackwell", 0.741, 0.03, 0.75},
-    {"all_to_all_efficiency", 0.949, 0.02, 0.9},
-    {"all_to_all_small_part", 0.243, 0.02, 0.5},
-    {"all_to_all_uneven", 0.637, 0.01, 0.75},
-    {"rccl.call_us", 54.2, 0.17, 30},
-    {"rccl.hop_us", 4.2, 0.65, 3},
-    {"rccl.link_efficiency", 1.08, 0.05, 1},
+constexpr double kNeutralSpread = 0.25;  // of what no table has spoken for
+
+/// Keys and neutral values, in the order of CollectiveConstant.
+constexpr std::array<std::pair<std::string_view, double>, kCollectiveConstants> kNeutral{{
+    {"call_us", 15},
+    {"hop_ll", 1.5},
+    {"hop_ll128", 1.5},
+    {"hop_simple", 1},
+    {"link_efficiency.volta", 1},
+    {"link_efficiency.ampere", 1},
+    {"link_efficiency.hopper", 1},
+    {"link_efficiency.blackwell", 1},
+    {"idle_step", 0.4},
+    {"ramp_us", 3},
+    {"nvls_step_us", 5},
+    {"nvls_efficiency.hopper", 0.75},
+    {"nvls_efficiency.blackwell", 0.75},
+    {"all_to_all_efficiency", 0.9},
+    {"all_to_all_small_part", 0.5},
+    {"all_to_all_uneven", 0.75},
+    {"rccl.call_us", 30},
+    {"rccl.hop_us", 3},
+    {"rccl.link_efficiency", 1},
 }};
 
 // The two sources with several nodes disagree: eight 200 Gb/s NICs at 0.65 of the tuner's figure (NetX-lab/Echo, a cloud whose
@@ -42,16 +44,16 @@ bool isAmd(GpuArch arch) { return arch == GpuArch::Cdna2 || arch == GpuArch::Cdn
 
 class Figures {
 public:
-    explicit Figures(const CollectiveConstantValues& values) : values_(values) {}
+    explicit Figures(const CollectiveConstants& constants) : constants_(constants) {}
 
-    double operator[](CollectiveConstant c) const { return values_[static_cast<std::size_t>(c)]; }
     Figure published(CollectiveConstant c, double factor = 1) const {
-        return {(*this)[c] * factor, kConstants[static_cast<std::size_t>(c)].relativeSpread, Provenance::Published, kTables};
+        const CollectiveConstantInfo& one = constants_[static_cast<std::size_t>(c)];
+        return {one.value * factor, one.relativeSpread, Provenance::Published, kTables};
     }
     static Figure assumed(double value, double spread, const char* source) { return {value, spread, Provenance::Assumed, source}; }
 
 private:
-    const CollectiveConstantValues& values_;
+    const CollectiveConstants& constants_;
 };
 
 Figure linkEfficiency(const Figures& figures, const Device& device) {
@@ -92,17 +94,35 @@ void setRccl(Profile& p, const Figures& figures) {
 
 }  // namespace
 
-const std::array<CollectiveConstantInfo, kCollectiveConstants>& collectiveConstants() { return kConstants; }
+CollectiveConstants collectiveConstants(const PublishedFigures& figures) {
+    CollectiveConstants constants;
+    for (std::size_t i = 0; i < kCollectiveConstants; ++i) {
+        const auto& [key, neutral] = kNeutral[i];
+        constants[i] = {key, neutral, kNeutralSpread, neutral};
+        for (const PublishedConstant& fitted : figures.collectives)
+            if (fitted.key == key) constants[i] = {key, fitted.value, fitted.relativeSpread, neutral};
+    }
+    return constants;
+}
+
+CollectiveConstants collectiveConstants() { return collectiveConstants(shippedFigures()); }
 
 CollectiveConstantValues shippedCollectiveConstants() {
     CollectiveConstantValues values{};
-    for (std::size_t i = 0; i < kCollectiveConstants; ++i) values[i] = kConstants[i].value;
+    const CollectiveConstants shipped = collectiveConstants();
+    for (std::size_t i = 0; i < kCollectiveConstants; ++i) values[i] = shipped[i].value;
     return values;
 }
 
 void setCollectiveFigures(Profile& p, const Device& device, const CollectiveConstantValues& values) {
+    CollectiveConstants constants = collectiveConstants();
+    for (std::size_t i = 0; i < kCollectiveConstants; ++i) constants[i].value = values[i];
+    setCollectiveFigures(p, device, constants);
+}
+
+void setCollectiveFigures(Profile& p, const Device& device, const CollectiveConstants& constants) {
     if (device.interconnect == "none") return setHost(p);
-    const Figures figures(values);
+    const Figures figures(constants);
     p.collectiveNetworkEfficiency = {kNetworkEfficiency, kNetworkSpread, Provenance::Published,
                                      "between NetX-lab/Echo (0.65) and stas00/ml-engineering network/benchmarks (0.98)"};
     if (isAmd(device.arch)) return setRccl(p, figures);

@@ -1,7 +1,8 @@
 // Published collectives: the constants of NCCL's real time that public nccl-tests tables give, with their spread.
 //
 // Few and physical: one value for all devices, or one per GPU generation or fabric; never one per table. `fitCollectives`
-// (calibrate/published) makes them from the tables; docs/models/nccl-achieved.md says what each means.
+// (calibrate/published) makes them from the tables; model/catalog/published/figures.json holds them; docs/models/nccl-achieved.md says what
+// each means.
 #pragma once
 
 #include <array>
@@ -10,6 +11,7 @@
 
 #include "model/cost/nccl_achieved.h"
 #include "model/cost/profile.h"
+#include "model/cost/published_figures.h"
 #include "model/hardware/device.h"
 
 namespace ringside {
@@ -29,14 +31,19 @@ struct CollectiveConstantInfo {
     double relativeSpread;  ///< one standard deviation, from refits on resampled tables
     double neutral;         ///< what is taken where no table tells: NCCL's own figure, or a round guess
 };
-/// In the order of CollectiveConstant.
-const std::array<CollectiveConstantInfo, kCollectiveConstants>& collectiveConstants();
+using CollectiveConstants = std::array<CollectiveConstantInfo, kCollectiveConstants>;  ///< in the order of CollectiveConstant
+/// Those that a fit has left; what it does not name is neutral.
+CollectiveConstants collectiveConstants(const PublishedFigures& figures);
+/// Those that the program ships.
+CollectiveConstants collectiveConstants();
 
 using CollectiveConstantValues = std::array<double, kCollectiveConstants>;
 /// The values that the program ships.
 CollectiveConstantValues shippedCollectiveConstants();
 
 /// Sets the profile's figures about collectives for a device of that kind.
+void setCollectiveFigures(Profile& profile, const Device& device, const CollectiveConstants& constants);
+/// The same with the shipped spreads and other values.
 void setCollectiveFigures(Profile& profile, const Device& device, const CollectiveConstantValues& values = shippedCollectiveConstants());
 
 /// What a profile says about NCCL, for NcclOptions.

@@ -87,7 +87,7 @@ Range rangeOf(bool log2, double low, double high, int most) {
 /// Circle, square, triangle, diamond: series that share a colour still differ in shape.
 std::string marker(std::size_t series, double x, double y, const char* colour, bool hollow, double size) {
     const std::string style =
-        fmt::format("fill=\"{}\" stroke=\"{}\" stroke-width=\"{}\"", hollow ? "#ffffff" : colour, hollow ? colour : "#ffffff", hollow ? 2 : 1.2);
+        fmt::format("fill=\"{}\" stroke=\"{}\" stroke-width=\"{}\"", hollow ? "#ffffff" : colour, hollow ? colour : "#ffffff", hollow ? 2 : size < 4 ? 0.5 : 1.2);
     switch (series % 4) {
         case 0:
             return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" {}/>", x, y, size, style);
@@ -211,7 +211,9 @@ std::string svgOf(const Chart& chart) {
         svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" font-size=\"12\" fill=\"#6e7781\">{}</text>\n", x.at(last.x) - 6,
                            y.at(last.y) - 8, escaped(series.name));
     }
-    std::size_t index = 0;
+    std::size_t index = 0, points = 0;
+    for (const ChartSeries& series : chart.series) points += series.points.size();
+    const double size = points > 200 ? 2.6 : 4.8;  // many points would cover each other
     for (const ChartSeries& series : chart.series) {
         if (series.reference) continue;
         const char* colour = kColours[index % kColours.size()];
@@ -220,7 +222,7 @@ std::string svgOf(const Chart& chart) {
         if (series.line && series.points.size() > 1)
             svg += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2.2\" stroke-linejoin=\"round\"/>\n", path, colour);
         for (const ChartPoint& point : series.points)
-            svg += fmt::format("<g>{}<title>{}</title></g>\n", marker(index, x.at(point.x), y.at(point.y), colour, point.hollow, 4.8),
+            svg += fmt::format("<g>{}<title>{}</title></g>\n", marker(index, x.at(point.x), y.at(point.y), colour, point.hollow, size),
                                escaped(point.note.empty() ? series.name : point.note));
         ++index;
     }

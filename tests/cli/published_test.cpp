@@ -85,7 +85,7 @@ TEST_F(Published, WritesItsSectionIntoAPage) {
     dir_.write("page.md", "# Page\n<!-- published: begin (make validation writes this section) -->\nold\n<!-- published: end -->\nend\n");
     const ProgramRun run = dir_.ringside("validate --published mine.json --markdown page.md");
     EXPECT_EQ(run.exitCode, 0) << run.err;
-    EXPECT_THAT(dir_.read("page.md"), AllOf(HasSubstr("# Page\n"), HasSubstr("| class:single-node data parallel | 1 |"), HasSubstr("\nend\n"), testing::Not(HasSubstr("old"))));
+    EXPECT_THAT(dir_.read("page.md"), AllOf(HasSubstr("# Page\n"), HasSubstr("| class:single-node data parallel | 1 |"), HasSubstr("\nend\n"), testing::Not(HasSubstr("\nold\n"))));
     dir_.write("other.md", "# Page\n");
     const ProgramRun without = dir_.ringside("validate --published mine.json --markdown other.md");
     EXPECT_EQ(without.exitCode, 3);
@@ -103,6 +103,26 @@ TEST_F(Published, SaysWhatIsOffAndWhere) {
     EXPECT_EQ(dir_.ringside("validate --published mine.json --profile here.json").exitCode, 2);
     EXPECT_EQ(dir_.ringside("validate --published mine.json --json --csv").exitCode, 2);
     EXPECT_EQ(dir_.ringside("validate --profile here.json --filter x").exitCode, 2);
+}
+
+TEST_F(Published, FitsProfilesAndWritesWhatItFound) {
+    fs::create_directory(dir_.path() / "out");
+    const ProgramRun run = dir_.ringside("calibrate --from-published mine.json --out out --json");
+    ASSERT_EQ(run.exitCode, 0) << run.err;
+    const json result = json::parse(run.out);
+    EXPECT_THAT(schemaFaults(readJson(kRoot / "docs/reference/published.schema.json"), result), IsEmpty());
+    EXPECT_EQ(result["folds"].size(), 2U) << "two repositories";
+    const json figures = readJson(dir_.path() / "out/figures.json");
+    EXPECT_THAT(schemaFaults(readJson(kRoot / "docs/reference/published-figures.schema.json"), figures), IsEmpty());
+    EXPECT_EQ(figures["figures"], result["fit"]["figures"]);
+    EXPECT_EQ(readJson(dir_.path() / "out/folds.json")["folds"].size(), 2U);
+    const ProgramRun nowhere = dir_.ringside("calibrate --from-published mine.json --out mine.json");
+    EXPECT_EQ(nowhere.exitCode, 5);
+    EXPECT_THAT(nowhere.err, HasSubstr("is no directory"));
+}
+
+TEST(PublishedData, FiguresFollowTheirSchema) {
+    EXPECT_THAT(schemaFaults(readJson(kRoot / "docs/reference/published-figures.schema.json"), readJson(kRoot / "model/catalog/published/figures.json")), IsEmpty());
 }
 
 TEST(PublishedData, FollowsItsSchema) {

@@ -89,7 +89,7 @@ TEST(FitCollectives, OnThePublishedTablesGivesTheShippedConstants) {
     const auto fit = fitCollectives(publishedTables());
     ASSERT_TRUE(fit.has_value());
     for (std::size_t c = 0; c < kCollectiveConstants; ++c) {
-        const CollectiveConstantInfo& shipped = collectiveConstants()[c];
+        const CollectiveConstantInfo shipped = collectiveConstants()[c];
         EXPECT_NEAR(fit->constants[c].value, shipped.value, (0.1 * shipped.relativeSpread + 0.005) * shipped.value) << shipped.key;
         EXPECT_NEAR(fit->constants[c].relativeSpread, shipped.relativeSpread, 0.5 * shipped.relativeSpread + 0.02) << shipped.key;
         EXPECT_GT(fit->constants[c].tables, 0) << shipped.key;

@@ -28,6 +28,25 @@ std::string errorOf(const Json& record) {
     return records ? "none" : records.error().toString();
 }
 
+TEST(PublishedRecords, KeepARecordThatCannotBeReadWithTheReasonAndReadTheOthers) {
+    const auto records = recordsFromJson(Json::array({run(R"({"measured": {"step_time_s": -1}})"), run(), Json(3)}), "file.json");
+    ASSERT_TRUE(records) << records.error().toString();
+    ASSERT_EQ(records->size(), 3U);
+    EXPECT_THAT((*records)[0].unreadable, AllOf(HasSubstr("run-1"), HasSubstr("step_time_s")));
+    EXPECT_EQ((*records)[1].unreadable, "");
+    EXPECT_EQ((*records)[2].id, "[2]");
+}
+
+TEST(PublishedRecords, TakeNumbersWrittenAsText) {
+    const auto records = recordsFromJson(Json{{"records", {run(R"({"strategy": {"micro_batch": "2", "global_batch": "1,024", "global_batch_tokens": "0.5M"}, "measured": {"step_time_s": "0.25"}})")}}}, "file.json");
+    ASSERT_TRUE(records) << records.error().toString();
+    const PublishedRecord& record = records->front();
+    EXPECT_EQ(record.strategy.microBatch, 2);
+    EXPECT_EQ(record.strategy.globalBatch, 1024);
+    EXPECT_EQ(record.strategy.globalBatchTokens, 524288);
+    EXPECT_EQ(record.speed.stepSeconds, 0.25);
+}
+
 TEST(PublishedRecords, KeepWhatTheSourceSaysAndLeaveTheRestOpen) {
     const auto records = recordsFromJson(Json::array({run()}), "file.json");
     ASSERT_TRUE(records) << records.error().toString();

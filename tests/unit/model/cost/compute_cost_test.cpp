@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "model/cost/published_figures.h"
+
 namespace ringside {
 namespace {
 
@@ -24,7 +26,7 @@ Device b200() { return device(GpuArch::Blackwell, 148, 2250, 8000); }
 
 /// Without a power limit, as benchmarks run.
 ComputeCost costOf(const Device& d) {
-    Profile profile = datasheetProfile(d);
+    Profile profile = datasheetProfile(d, PublishedFigures{});
     profile.sustainedClock.value = 1;
     return ComputeCost::create(d, profile, DType::Bf16).value();
 }
@@ -131,7 +133,7 @@ TEST(GemmCost, ThinProductsAreBoundByMemory) {
 }
 
 TEST(GemmCost, ConvolutionIsAGemmAtItsEfficiency) {
-    Profile profile = datasheetProfile(a100());
+    Profile profile = datasheetProfile(a100(), PublishedFigures{});
     profile.kernelFixedUs.value = 0;
     KernelWork work = gemm(100352, 256, 2304);
     const double asGemm = ComputeCost::create(a100(), profile, DType::Bf16)->seconds(work);
@@ -143,14 +145,14 @@ TEST(GemmCost, ConvolutionIsAGemmAtItsEfficiency) {
 }
 
 TEST(GemmCost, PowerLimitScalesLargeProducts) {
-    Profile profile = datasheetProfile(h100());
+    Profile profile = datasheetProfile(h100(), PublishedFigures{});
     profile.sustainedClock.value = 0.5;
     const KernelWork work = gemm(16384, 16384, 16384);
     EXPECT_NEAR(ComputeCost::create(h100(), profile, DType::Bf16)->seconds(work) / costOf(h100()).seconds(work), 2.0, 0.01);
 }
 
 TEST(GemmTable, AMeasuredShapeCostsWhatWasMeasured) {
-    Profile profile = datasheetProfile(a100());
+    Profile profile = datasheetProfile(a100(), PublishedFigures{});
     profile.gemmTable[DType::Bf16] = {{{1, 4096, 4096, 4096}, 100}, {{1, 1024, 1024, 1024}, 40}};
     const ComputeCost cost = ComputeCost::create(a100(), profile, DType::Bf16).value();
     const KernelWork work = gemm(4096, 4096, 4096);
@@ -160,7 +162,7 @@ TEST(GemmTable, AMeasuredShapeCostsWhatWasMeasured) {
 TEST(GemmTable, BetweenSamplesTheFormulaIsCorrectedByTheNearest) {
     // Both samples are made 1.5 times slower than the formula, so every shape must be.
     const ComputeCost formula = costOf(h100());
-    Profile profile = datasheetProfile(h100());
+    Profile profile = datasheetProfile(h100(), PublishedFigures{});
     profile.sustainedClock.value = 1;
     for (const KernelWork& work : {gemm(4096, 4096, 4096), gemm(1024, 2048, 4096)})
         profile.gemmTable[DType::Bf16].push_back({work.shape, tflops(work, 1.5 * formula.seconds(work))});
@@ -171,7 +173,7 @@ TEST(GemmTable, BetweenSamplesTheFormulaIsCorrectedByTheNearest) {
 
 TEST(GemmTable, SamplesOfOneShapeAreAveraged) {
     // Half the time at 100 and half at 50 TFLOPS: mean time is that of 2 / (1/100 + 1/50) = 66.7 TFLOPS.
-    Profile profile = datasheetProfile(a100());
+    Profile profile = datasheetProfile(a100(), PublishedFigures{});
     profile.gemmTable[DType::Bf16] = {{{1, 4096, 4096, 4096}, 100}, {{1, 4096, 4096, 4096}, 50}};
     const KernelWork work = gemm(4096, 4096, 4096);
     EXPECT_NEAR(tflops(work, ComputeCost::create(a100(), profile, DType::Bf16)->seconds(work)), 200.0 / 3, 1e-6);
@@ -257,7 +259,7 @@ TEST(MemoryCost, HalfTheBandwidthTakenDoublesALargeTransfer) {
 TEST(ComputeCost, UnknownMultiprocessorsAreNoErrorButWavesAreNotQuantised) {
     Device unknown = h100();
     unknown.sms.reset();
-    const auto cost = ComputeCost::create(unknown, datasheetProfile(unknown), DType::Bf16);
+    const auto cost = ComputeCost::create(unknown, datasheetProfile(unknown, PublishedFigures{}), DType::Bf16);
     ASSERT_TRUE(cost);
     EXPECT_FALSE(cost->waveQuantised());
     EXPECT_TRUE(costOf(h100()).waveQuantised());
@@ -268,12 +270,12 @@ TEST(ComputeCost, UnknownMultiprocessorsAreNoErrorButWavesAreNotQuantised) {
 TEST(ComputeCost, MissingPeakOrBandwidthIsAnErrorThatNamesIt) {
     Device noPeak = h100();
     noPeak.peakDenseTflops.clear();
-    const auto peak = ComputeCost::create(noPeak, datasheetProfile(noPeak), DType::Bf16);
+    const auto peak = ComputeCost::create(noPeak, datasheetProfile(noPeak, PublishedFigures{}), DType::Bf16);
     ASSERT_FALSE(peak);
     EXPECT_NE(peak.error().message.find("bf16"), std::string::npos) << peak.error().toString();
     Device noBandwidth = h100();
     noBandwidth.memoryBandwidthGbPerS.reset();
-    const auto bandwidth = ComputeCost::create(noBandwidth, datasheetProfile(noBandwidth), DType::Bf16);
+    const auto bandwidth = ComputeCost::create(noBandwidth, datasheetProfile(noBandwidth, PublishedFigures{}), DType::Bf16);
     ASSERT_FALSE(bandwidth);
     EXPECT_NE(bandwidth.error().message.find("bandwidth"), std::string::npos) << bandwidth.error().toString();
 }

@@ -4,6 +4,7 @@
 
 #include "model/catalog/hardware_catalog.h"
 #include "model/catalog/profile_catalog.h"
+#include "model/cost/published_figures.h"
 
 namespace ringside {
 namespace {
@@ -43,7 +44,7 @@ TEST(DatasheetProfile, EveryFigureSaysWhereItComesFrom) {
 
 TEST(DatasheetProfile, BestShapeEfficiencyIsThePublishedOne) {
     // 271.2 of 312 TFLOPS.
-    const Figure figure = datasheetProfile(deviceNamed("a100-80gb-sxm")).gemmEfficiency.at(DType::Bf16);
+    const Figure figure = datasheetProfile(deviceNamed("a100-80gb-sxm"), PublishedFigures{}).gemmEfficiency.at(DType::Bf16);
     EXPECT_NEAR(figure.value, 271.2 / 312, 1e-12);
     EXPECT_EQ(figure.provenance, Provenance::Published);
 }

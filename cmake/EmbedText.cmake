@@ -1,0 +1,12 @@
+# Writes OUTPUT: the text of FILE as what FUNCTION, declared in HEADER, returns (cut into pieces that every compiler takes).
+file(READ ${FILE} content)
+string(LENGTH "${content}" length)
+set(pieces "")
+set(position 0)
+while(position LESS length)
+  string(SUBSTRING "${content}" ${position} 12000 piece)
+  string(APPEND pieces "R\"~~~(${piece})~~~\"\n")
+  math(EXPR position "${position} + 12000")
+endwhile()
+file(WRITE ${OUTPUT}.new "#include \"${HEADER}\"\n\nnamespace ringside {\n\nstd::string_view ${FUNCTION}() { return ${pieces}; }\n\n}  // namespace ringside\n")
+file(RENAME ${OUTPUT}.new ${OUTPUT})
