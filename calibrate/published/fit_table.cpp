@@ -27,6 +27,7 @@ constexpr std::array kTable{
     FitParameter{"flash1_attention", All, Training, 0.2, 1, "FlashAttention's first generation, relative to the second"},
     FitParameter{"collective_launch_us", All, Training, 2, 300, "host time to issue one collective"},
     FitParameter{"host_step_us", All, Training, 10, 50'000, "host time per step outside launches: loop, loader hand-over, logging"},
+    FitParameter{"host_memory_gb_per_s", All, Training, 30, 1000, "memory bandwidth of a node's host, which offloaded optimizers use"},
     FitParameter{"interference", All, Training, 0.005, 0.6, "share of the memory bandwidth that a collective takes from kernels beside it"},
     FitParameter{"collective_network_efficiency", All, Training, 0.2, 1.5, "rate between nodes over the tuner's figure"},
     FitParameter{"context_bytes", Generation, Memory, 1e8, 4e9, "device memory of the driver's context and the libraries"},
