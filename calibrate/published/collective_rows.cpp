@@ -56,7 +56,11 @@ Result<CollectiveCase> collectiveCase(const Json& record, const PublishedFigures
     // Groups that ran at the same time share the machine; the record gives the ranks of one.
     const std::int64_t groups = countOf(record, "concurrent_groups", 1);
     hardware.nodes = countOf(record, "nodes", 1);
-    const std::int64_t stated = *hardware.nodes * countOf(record, "gpus_per_node", 1);
+    const std::int64_t perNode = countOf(record, "gpus_per_node", 1);
+    constexpr std::int64_t kMost = 1'000'000;
+    for (const std::int64_t count : {ranks, groups, *hardware.nodes, perNode})
+        if (count < 1 || count > kMost) return badInput("", fmt::format("{} ranks, {} groups at a time, {} nodes of {} devices: expected 1 to {} of each", ranks, groups, *hardware.nodes, perNode, kMost));
+    const std::int64_t stated = *hardware.nodes * perNode;
     hardware.gpus = std::max({ranks * groups, stated, *hardware.nodes == 1 ? nodeSize(catalog, hardware.gpu) : 1});
     hardware.gpusPerNode = hardware.gpus / *hardware.nodes;
 

@@ -79,7 +79,7 @@ TEST(ForeignRecords, NameDevicesInManyWays) {
 // A step that is predicted not to fit is still predicted: it ran, so the memory model is what is off.
 TEST(ForeignRecords, ThatArePredictedNotToFitAreStillTimed) {
     const Json record = Json::parse(R"({"id": "too-large", "source": {"repo": "a/b"}, "hardware": {"gpu": "A100-SXM4-40GB", "n_gpus": 1}, "model": {"name": "gpt", "layers": 32, "hidden": 4096, "heads": 32, "vocab": 50304, "seq_len": 2048},
-        "strategy": {"kind": "single", "micro_batch": 4, "precision": "fp32", "act_ckpt": "none"}, "measured": {"step_time_s": 9}})");
+        "strategy": {"kind": "single", "micro_batch": 4, "precision": "fp32", "act_ckpt": "none"}, "measured": {"step_time_s": 40}})");
     const PublishedVerdict verdict = judge(recordsFromJson(Json::array({record}), "f").value(), catalogs());
     ASSERT_EQ(verdict.rows.size(), 1U);
     EXPECT_TRUE(verdict.rows[0].predictedOutOfMemory);

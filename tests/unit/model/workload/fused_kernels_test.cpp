@@ -44,7 +44,7 @@ TEST(FusedLoss, OneKernelKeepsTheLogitsAsTheyAre) {
 TEST(FusedLoss, WithTheHeadLogitsOfAChunkAreAllThatEverExists) {
     const Workload workload = llama(LossKernel::FusedLinear);
     EXPECT_EQ(lossOf(workload).kind, OpKind::CrossEntropy);
-    for (const Value& value : workload.types.back().values) EXPECT_NE(elementCount(value.shape), kTokens * kVocab) << value.name;
+    for (const Value& value : workload.types.back().values) EXPECT_FALSE(value.shape.back() == kVocab && elementCount(value.shape) >= kTokens * kVocab) << value.name;
     // Gradients of the input and of the weight are computed in forward and kept.
     EXPECT_EQ(keptByLoss(workload), kTokens * kHidden * 2 + kVocab * kHidden * 2);
     // 4,096 tokens / ⌈128,256 / 4,096⌉ = 128 tokens to a chunk.
