@@ -36,7 +36,7 @@ std::vector<Block> blocksOf(const AttentionShape& shape, const ModelShard& shard
 
 }  // namespace
 
-int ringAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, const ModelShard& shard) {
+int ringAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, const ModelShard& shard, AttentionKernel attentionKernel) {
     const Precision& precision = layer.precision();
     const DType type = precision.activation;
     const std::int64_t tokens = shape.samples * shape.length;
@@ -67,6 +67,7 @@ int ringAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValu
     const auto work = [&](const Block& block, bool backward) {
         KernelWork kernel = flashWork(precision, shape.samples * shape.heads, block.queries, block.keys, shape.headDim, block.causal, backward);
         const double kv = bytesOf(keyElements, type) * static_cast<double>(block.keys) / static_cast<double>(shape.length);
+        kernel.flash = flashGeneration(attentionKernel);
         kernel.bytes = backward ? 4 * q + 2 * kv + lse : 2 * q + kv + lse;  // backward: q, out, dout, dq; k, v, dk, dv
         return kernel;
     };

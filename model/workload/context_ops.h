@@ -9,7 +9,7 @@ namespace ringside {
 
 /// Ring attention over the context axis; `shape` is that of this rank (length = s/cp). Returns the context [b, s/cp, heads·headDim].
 /// REQUIRES: shard.cp > 1; for a balanced causal ring an even length.
-int ringAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, const ModelShard& shard);
+int ringAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, const ModelShard& shard, AttentionKernel attentionKernel);
 
 /// All-to-alls round attention over the whole sequence with heads/cp; shapes as above. REQUIRES: heads divide by cp; key/value heads
 /// divide by cp or cp by them (then a head is sent to several ranks).

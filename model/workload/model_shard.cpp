@@ -58,7 +58,7 @@ Result<void> validateContext(const ModelShard& shard, const TransformerSpec& spe
                                               spec.heads / shard.tp, spec.heads, shard.tp, shard.cp, spec.heads / shard.tp));
         return sharesKeyValueHeads(name, "cp", shard.cp, keyValueHeadsPerRank(spec.kvHeads, shard.tp));
     }
-    if (training.attention != AttentionKernel::Flash)
+    if (!isFlash(training.attention))
         return badInput(name, "ring attention is made of fused attention kernels; use --attention flash, or Ulysses");
     const bool zigZag = spec.causal && shard.balanced;
     const std::int64_t pieces = zigZag ? 2 * shard.cp : shard.cp;

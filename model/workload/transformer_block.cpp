@@ -187,7 +187,7 @@ int selfAttention(LayerBuilder& layer, const TransformerContext& in, int x, cons
     QueryKeyValue qkv = projectQkv(layer, in, x, parameters);
     if (spec.positions == Positions::Rotary) qkv = rotary(layer, shape, qkv);
     const int context = in.shard.cp == 1                             ? attention(layer, shape, qkv, in.training.attention, dropped)
-                        : in.shard.context == ContextKind::Ring ? ringAttention(layer, shape, qkv, in.shard)
+                        : in.shard.context == ContextKind::Ring ? ringAttention(layer, shape, qkv, in.shard, in.training.attention)
                                                                      : ulyssesAttention(layer, shape, qkv, in.shard, in.training.attention, dropped);
     return leaveTensorRegion(layer, in, in.names.out, linear(layer, in.names.out, context, spec.hidden, parameters.out, {1, in.conv1d()}));
 }

@@ -333,6 +333,8 @@ TEST(Refusal, OfAContextShardNamesTokensOrHeads) {
     math.attention = AttentionKernel::Math;
     EXPECT_THAT(refusal("llama-3-8b", contextShard(2), math), HasSubstr("--attention flash"));
     EXPECT_EQ(refusal("llama-3-8b", contextShard(2, ContextKind::Ulysses), math), "");
+    math.attention = AttentionKernel::Flash3;
+    EXPECT_EQ(refusal("llama-3-8b", contextShard(2), math), "") << "any generation of fused kernels";
 }
 
 TEST(Refusal, OfNumbersThatAreNoRanks) {
