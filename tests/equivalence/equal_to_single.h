@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -99,14 +100,21 @@ inline void expectForetoldMemory(const Json& model, const Json& strategy, int ra
     }
 }
 
-/// The loss of the last steps is at most half that of the first.
+/// Every rank ends with at most half of the loss that training began with. That is the largest first loss: a worker of an
+/// asynchronous strategy that the machine starts late finds a model that others have trained.
+inline void expectHalvedLosses(const real::Outcome& outcome) {
+    double first = 0;
+    for (const std::vector<double>& losses : outcome.losses) first = std::max(first, losses.front());
+    for (const std::vector<double>& losses : outcome.losses) EXPECT_LT(losses.back(), 0.5 * first);
+}
+
 inline void expectLearns(const Json& model, const Json& strategy, int ranks, int steps, double learningRate, const std::string& optimizer = "adamw-fused") {
     SCOPED_TRACE(strategy.dump());
     ExecuteOptions options;
     options.hyper.learningRate = learningRate;
     const Result<real::Outcome> outcome = real::run(scenarioOf(model, strategy, ranks, 16, 1, optimizer), steps, options, true);
     ASSERT_TRUE(outcome) << outcome.error().toString();
-    for (const std::vector<double>& losses : outcome->losses) EXPECT_LT(losses.back(), 0.5 * losses.front());
+    expectHalvedLosses(*outcome);
 }
 
 }  // namespace ringside

@@ -47,7 +47,7 @@ TEST(AsynchronousServer, LearnsAndAppliesEveryPushByItself) {
     const Scenario scenario = scenarioOf(kMlp, {{"name", "async-ps"}, {"servers", 1}}, kRanks, 16, 1);
     const Result<real::Outcome> outcome = real::run(scenario, kRounds, options, true);
     ASSERT_TRUE(outcome) << outcome.error().toString();
-    for (const std::vector<double>& losses : outcome->losses) EXPECT_LT(losses.back(), 0.5 * losses.front());
+    expectHalvedLosses(*outcome);
     // An update per key, worker and step.
     EXPECT_EQ(outcome->servers[0].applied, kRanks * kRounds * static_cast<std::int64_t>(outcome->schedule.servers.keys.size()));
 }
