@@ -111,6 +111,37 @@ Result<std::string> runServer(const Schedule& schedule, const Scenario& scenario
     return std::string();
 }
 
+/// Ranks that each run a schedule of their own, step by step together: as in data-parallel training all of them read memory at once when
+/// their optimizers do. Rank 0 says whether there is another step.
+class Companions {
+public:
+    static Result<Companions> meet(ComputeDevice& device, CommWorld& world) {
+        std::vector<int> all(static_cast<std::size_t>(world.size()));
+        std::iota(all.begin(), all.end(), 0);
+        Companions companions(device);
+        TRY(companions.comm_, world.createGroup("companions", all));
+        TRY(companions.stream_, device.createStream("companions"));
+        return companions;
+    }
+
+    Result<bool> agree(bool goOn) {
+        std::int64_t word = goOn ? 1 : 0;
+        device_->issue(stream_, [&](const StreamContext& context) -> Result<void> {
+            TRY_VOID(comm_->broadcast(context, &word, 1, DType::Int64, 0));
+            return comm_->barrier(context);
+        });
+        TRY_VOID(device_->synchronize());
+        return word == 1;
+    }
+
+private:
+    explicit Companions(ComputeDevice& device) : device_(&device) {}
+
+    ComputeDevice* device_;
+    std::unique_ptr<Communicator> comm_;
+    StreamIndex stream_{};
+};
+
 Result<std::string> runRank(const Schedule& schedule, const Scenario& scenario, const RealRunOptions& options, RankContext& context) {
     if (schedule.world > 1 && context.env.rank >= schedule.world) return runServer(schedule, scenario, options, context);
     TRY(const std::unique_ptr<ComputeDevice> device, makeDevice(options, context));
@@ -119,9 +150,18 @@ Result<std::string> runRank(const Schedule& schedule, const Scenario& scenario, 
     const bool alone = schedule.world == 1;
     TRY(const std::unique_ptr<Executor> executor, Executor::create(schedule, alone ? 0 : context.env.rank, scenario.training, *device, alone ? nullptr : context.world, execute));
     Json out = {{"seconds", Json::array()}, {"losses", Json::array()}, {"tasks", Json::array()}, {"device", device->info().name}, {"libraries", device->info().libraries}};
+    std::optional<Companions> companions;
+    if (alone && context.world) {
+        TRY(companions, Companions::meet(*device, *context.world));
+    }
     double measured = 0;
-    const auto isEnough = [&](int step) { return step >= options.warmUp + options.steps && (measured >= options.leastSeconds || step >= options.warmUp + options.mostSteps); };
-    for (int step = 0; !isEnough(step); ++step) {
+    const auto goesOn = [&](int step) -> Result<bool> {
+        const bool isEnough = step >= options.warmUp + options.steps && (measured >= options.leastSeconds || step >= options.warmUp + options.mostSteps);
+        return companions ? companions->agree(!isEnough) : !isEnough;
+    };
+    for (int step = 0;; ++step) {
+        TRY(const bool another, goesOn(step));
+        if (!another) break;
         TRY(const ExecutedStep done, executor->runStep(step));
         out["losses"].push_back(done.losses.empty() ? 0 : std::accumulate(done.losses.begin(), done.losses.end(), 0.0) / static_cast<double>(done.losses.size()));
         if (step < options.warmUp) continue;

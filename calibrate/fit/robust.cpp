@@ -10,7 +10,7 @@ namespace ringside {
 std::vector<double> blockMeans(const std::vector<double>& values, int blocks) {
     std::vector<double> sorted = values;
     std::sort(sorted.begin(), sorted.end());
-    const double limit = sorted[(sorted.size() - 1) * 49 / 50];
+    const double limit = sorted[sorted.size() - 1 - sorted.size() / 50];
     std::vector<double> kept;
     for (const double value : values)
         if (value <= limit) kept.push_back(value);

@@ -127,8 +127,10 @@ Result<ServerPrices> priceServers(const Schedule& schedule, const Cluster& clust
             if (prices.cores.shared) apply += prices.cores.copyTime(static_cast<Bytes>(key.sumBytes / 3));
             prices.apply.push_back(apply);
         } else {
-            prices.sum.push_back(Time::fromSeconds(key.sumBytes / count / hostBytesPerS));
-            prices.apply.push_back(Time::fromSeconds(key.applyBytes / count / hostBytesPerS));
+            // Where workers are processors, the server's is one like theirs: it adds at their pace.
+            const double bytesPerS = home.fabric == IntraNodeFabric::Loopback ? key.sumBytes / kernels[key.sumKernel].seconds() : hostBytesPerS;
+            prices.sum.push_back(Time::fromSeconds(key.sumBytes / count / bytesPerS));
+            prices.apply.push_back(Time::fromSeconds(key.applyBytes / count / bytesPerS));
         }
     }
     return prices;

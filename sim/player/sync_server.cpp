@@ -37,7 +37,8 @@ void SyncServer::send(Time now, const Message& message) {
 void SyncServer::startFlow(Time now, std::uint32_t index) {
     const Message& message = messages_[index];
     takeCores(now, index);
-    if (message.work.bytes == 0) return schedule(std::max(now, handled_[index]), Event::Kind::Arrived, index);  // the server's own device
+    // The server's own device, or its own process.
+    if (message.work.bytes == 0 || isOwn(message)) return schedule(std::max(now, handled_[index]), Event::Kind::Arrived, index);
     const ServerPort& prices = prices_.portOf(message.rank);
     const double cap = prices.flowBytesPerS[prices.flowBytesPerS.size() == 1 ? 0 : message.nodeGroup] / message.linkSlowdown;
     SharedPort& port = portOf(message);
@@ -98,14 +99,13 @@ void SyncServer::takeCores(Time now, std::uint32_t index) {
     if (!cores.shared) return;
     const Message& message = messages_[index];
     const Bytes bytes = message.work.bytes;
-    const bool own = cores.serverOnRank0 && message.rank == 0;
     const auto take = [&](Time& free, Time duration, std::uint32_t rankClass) {
         const Time begin = std::max(now, free);
         free = begin + duration;
         if (duration > Time()) coreUses_.push_back({rankClass, begin, free});
         handled_[index] = std::max(handled_[index], free);
     };
-    if (own) return take(processorFree_, message.isPush ? Time() : cores.copyTime(bytes), serverClass_);  // adding its push is counted there
+    if (isOwn(message)) return take(processorFree_, message.isPush ? Time() : cores.copyTime(bytes), serverClass_);  // adding its push is counted there
     if (coreFree_.size() <= message.rankClass) coreFree_.resize(message.rankClass + 1);
     take(coreFree_[message.rankClass], cores.messageTime(bytes) + cores.copyTime(bytes), message.rankClass);
     if (cores.serverOnRank0) take(processorFree_, timesOver(cores.messageTime(bytes), message.multiplicity), serverClass_);

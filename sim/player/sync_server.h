@@ -77,6 +77,8 @@ private:
         bool operator>(const Event& other) const { return time != other.time ? time > other.time : order > other.order; }
     };
 
+    /// Nothing of it goes over a link.
+    bool isOwn(const Message& message) const { return prices_.cores.serverOnRank0 && message.rank == 0; }
     SharedPort& portOf(const Message& message) { return ports_[(message.isPush ? 0U : 2U) + (message.rank < prices_.localRanks ? 0U : 1U)]; }
     void startFlow(Time now, std::uint32_t message);
     void arrived(Time now, std::uint32_t message, std::vector<Done>& done);

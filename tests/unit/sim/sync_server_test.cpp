@@ -176,5 +176,18 @@ TEST_F(SyncServerTest, MessagesAndTheServersWorkTakeTheCoresOfTheirRanks) {
     EXPECT_TRUE(server.takeCoreUses().empty());
 }
 
+TEST_F(SyncServerTest, WhatRank0ExchangesWithTheServerInItsOwnProcessUsesNoLink) {
+    // Rank 0's 100 kB never leave its process: pushed at 0, added by 10, applied by 40, and there at once.
+    prices_.local = prices_.remote;
+    prices_.localRanks = 1;
+    prices_.cores.serverOnRank0 = true;
+    SyncServer server(servers_, prices_, 1, 0);
+    server.send(us(0), message(0, true));
+    server.send(us(0), message(0, false));
+    const auto ends = finish(server);
+    EXPECT_EQ(ends.at({0, 0}), us(0));
+    EXPECT_EQ(ends.at({0, 1}), us(40));
+}
+
 }  // namespace
 }  // namespace ringside::testing

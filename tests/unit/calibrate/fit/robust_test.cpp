@@ -16,6 +16,14 @@ TEST(Robust, MedianAndSpreadOfAFewNumbers) {
     EXPECT_DOUBLE_EQ(scaledMad(std::vector<double>{1, 2, 3, 4, 100}), 1.4826);
 }
 
+TEST(Robust, BlocksLeaveOutTheSlowestFiftiethAndNoMore) {
+    // Of ten samples a fiftieth is none; of a hundred it is two.
+    EXPECT_DOUBLE_EQ(blockMeans({1, 1, 1, 1, 1, 1, 1, 1, 1, 11}, 1).front(), 2);
+    std::vector<double> hundred(100, 1.0);
+    hundred[10] = 1000, hundred[60] = 2000, hundred[90] = 3;
+    EXPECT_NEAR(blockMeans(hundred, 1).front(), 1 + 2.0 / 98, 1e-12);
+}
+
 TEST(Robust, AMinorityOfOutliersMovesNeitherMedianNorSpreadFar) {
     const CounterRandom random(7);
     std::vector<double> clean, dirty;
