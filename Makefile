@@ -1,6 +1,7 @@
 # make run    install what is missing, build, predict one real scenario; then measure this machine, predict a step on it and run that step
 # make test   install what is missing, build, and run every test
 # make bench  build and run the benchmarks
+# make gui    build the GUI and start it on an example
 # make build  build a release; the program is build/release/ringside
 # make fit  fit the profiles to the published measurements (minutes) and write model/catalog/published; then build and `make validation`
 # make validation  predict the published measurements and write the tables of docs/validation.md
@@ -8,7 +9,7 @@
 JOBS ?= $(shell nproc)
 BENCH_FILTER ?= .
 
-.PHONY: run test build bench fit validation setup configure dev tsan clang install clean
+.PHONY: run test build gui bench fit validation setup configure dev tsan clang install clean
 
 run: build
 	./build/release/ringside predict --model gpt2-xl --device a100-80gb-sxm --devices 16 --micro-batch 4 --strategy ddp
@@ -19,6 +20,11 @@ run: build
 
 build: configure
 	cmake --build build/release --target ringside -j $(JOBS)
+
+GUI_FILE ?= docs/examples/gpt2-xl-ddp-16-a100.json
+gui: configure
+	cmake --build build/release --target ringside-gui -j $(JOBS)
+	./build/release/ringside-gui $(GUI_FILE)
 
 test: configure
 	cmake --build build/release -j $(JOBS)

@@ -1,0 +1,85 @@
+// MainWindow: tabs of documents and views in the middle, panels around them, commands from one registry.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include <QMainWindow>
+#include <QPointer>
+
+#include "gui/core/panel.h"
+
+class QDockWidget;
+class QLabel;
+class QProgressBar;
+class QStackedWidget;
+class QTabWidget;
+class QToolButton;
+
+namespace ringside::gui {
+
+class DocumentView;
+class EmptyState;
+class ErrorBar;
+
+class MainWindow : public QMainWindow {
+    Q_OBJECT
+public:
+    /// Both outlive the window.
+    MainWindow(Workspace& workspace, Theme& theme, QWidget* parent = nullptr);
+    ~MainWindow() override;
+
+    CommandRegistry& commands() { return commands_; }
+    GuiContext context() { return {workspace_, theme_, commands_}; }
+    /// Null where the tab in front is no document.
+    DocumentView* currentView() const;
+
+    /// False if there is none of that name.
+    bool showPanel(const QString& id);
+    QStringList panelIds() const;
+    /// From and to QSettings: geometry, docks, recent files, theme.
+    void restoreLayout();
+    void saveLayout() const;
+    /// Tells of a failure: in the bar above the tabs, until it is closed or another comes.
+    void showError(const Error& error);
+
+protected:
+    void closeEvent(QCloseEvent* event) override;
+    void dragEnterEvent(QDragEnterEvent* event) override;
+    void dropEvent(QDropEvent* event) override;
+
+private:
+    void addCommands();
+    void addPanels();
+    void addToolBar();
+    void addStatusBar();
+    void addSession(Session* session);
+    void addView(QWidget* view, const QString& title);
+    void tabChanged(int index);
+    void closeTab(int index);
+    int currentTab() const;
+    void openFiles();
+    void openExample(int index);
+    void fillRecentFiles();
+    void rememberFile(const QString& path);
+    void showPalette();
+    void showHelp();
+    void togglePanels();
+    void updateCommands();
+
+    Workspace& workspace_;
+    Theme& theme_;
+    CommandRegistry commands_;
+    QTabWidget* tabs_;
+    EmptyState* empty_;
+    QStackedWidget* middle_;
+    ErrorBar* error_;
+    std::vector<PanelSpec> specs_;
+    std::map<QString, QDockWidget*> docks_;
+    std::vector<QPointer<QDockWidget>> hidden_;  ///< by the key that hides the drawer
+    QLabel* message_ = nullptr;
+    QProgressBar* progress_ = nullptr;
+    QToolButton* cancel_ = nullptr;
+};
+
+}  // namespace ringside::gui

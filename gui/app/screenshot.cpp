@@ -1,0 +1,73 @@
+#include "gui/app/screenshot.h"
+
+#include <QBuffer>
+#include <QCoreApplication>
+#include <QElapsedTimer>
+#include <QEventLoop>
+#include <QImage>
+#include <QPainter>
+
+#include "gui/canvas/document_view.h"
+#include "gui/core/background.h"
+#include "traces/export/atomic_file.h"
+
+namespace ringside::gui {
+namespace {
+
+void applyView(MainWindow& window, Workspace& workspace, const GuiOptions& options) {
+    if (!options.panel.isEmpty()) window.showPanel(options.panel);
+    Session* session = workspace.current();
+    if (session && options.range) {
+        session->view().select(clamp(*options.range, session->view().trace()));
+        session->view().setWindow(fitTo(*options.range, session->view().trace()));
+    }
+}
+
+}  // namespace
+
+bool settle(QWidget& window) {
+    QElapsedTimer clock;
+    clock.start();
+    int quiet = 0;
+    while (clock.elapsed() < 60'000) {
+        QCoreApplication::processEvents(QEventLoop::AllEvents | QEventLoop::WaitForMoreEvents, 30);
+        bool working = false;
+        for (const Background* background : window.findChildren<Background*>()) working = working || background->running();
+        for (const QTimer* timer : window.findChildren<QTimer*>()) working = working || (timer->isSingleShot() && timer->isActive() && timer->interval() < 1000);
+        quiet = working ? 0 : quiet + 1;
+        if (quiet >= 3) return true;
+    }
+    return false;
+}
+
+Result<void> takeScreenshot(MainWindow& window, Workspace& workspace, const GuiOptions& options) {
+    for (const QString& file : options.files) {
+        TRY(DocumentPtr document, openDocument(file.toStdString(), workspace.catalogs()));
+        workspace.add(std::move(document));
+    }
+    window.resize(options.size);
+    window.show();
+    applyView(window, workspace, options);
+    if (!settle(window)) return failure(ErrorCode::RuntimeFailure, options.screenshot.toStdString(), "the panels were not done after a minute");
+    QImage image(window.size() * window.devicePixelRatioF(), QImage::Format_RGB32);
+    image.setDevicePixelRatio(window.devicePixelRatioF());
+    window.render(&image);
+    QByteArray bytes;
+    QBuffer buffer(&bytes);
+    buffer.open(QIODevice::WriteOnly);
+    if (!image.save(&buffer, "PNG")) return failure(ErrorCode::RuntimeFailure, options.screenshot.toStdString(), "the picture could not be encoded");
+    return atomicWriteFile(options.screenshot.toStdString(), std::string_view(bytes.constData(), static_cast<std::size_t>(bytes.size())));
+}
+
+void applyWhenOpen(MainWindow& window, Workspace& workspace, const GuiOptions& options) {
+    if (options.files.isEmpty()) return;
+    auto* once = new QObject(&window);
+    QObject::connect(&workspace, &Workspace::openingChanged, once, [&window, &workspace, options, once](const QString&, double progress) {
+        if (progress >= 0) return;
+        applyView(window, workspace, options);
+        once->deleteLater();
+    });
+    workspace.open(options.files);
+}
+
+}  // namespace ringside::gui

@@ -1,0 +1,45 @@
+// Document: what is open. A trace that never changes, what its reader could not use, and, where it was predicted, from what.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "gui/timeline/time_range.h"
+#include "model/base/result.h"
+#include "sim/prediction.h"
+#include "sim/scenario.h"
+#include "traces/import/import_notes.h"
+#include "traces/trace.h"
+
+namespace ringside::gui {
+
+/// Always held as shared_ptr<const Document>: any thread may read it.
+struct Document {
+    Trace trace;
+    ImportNotes notes;
+    std::string title;  ///< "gpt2-xl under ddp on 16 ranks (predicted)", or the file's name
+    std::string path;   ///< empty where it was never a file
+    std::shared_ptr<const Scenario> scenario;      ///< null for a trace from elsewhere
+    std::shared_ptr<const Prediction> prediction;  ///< null for a trace from elsewhere; made with memoryTimeline
+    Bytes capacity = 0;  ///< of a device's memory; 0 where not known
+    TimeRange range;     ///< from the first start (at most zero) to the last end
+};
+
+using DocumentPtr = std::shared_ptr<const Document>;
+
+/// Fills in what follows from the trace (range, index, …). O(slices log slices).
+DocumentPtr makeDocument(Document parts);
+
+/// Predicts and opens the answer. Fails as predict() does.
+Result<DocumentPtr> predictDocument(std::shared_ptr<const Scenario> scenario, std::string path = {});
+
+/// Told how far opening a file is, 0 to 1; any thread.
+using OpenProgress = std::function<void(double)>;
+
+/// Opens a scenario (predicts it) or any trace that Ringside reads, told by content. `catalogs` names what a scenario names.
+/// Gives up with RuntimeFailure "cancelled" soon after a stop is requested.
+Result<DocumentPtr> openDocument(const std::string& path, const Catalogs& catalogs, const OpenProgress& progress = {}, std::stop_token stop = {});
+
+}  // namespace ringside::gui
