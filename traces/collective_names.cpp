@@ -5,31 +5,31 @@
 
 namespace ringside {
 
-CollectiveOp collectiveOpOf(std::string_view name) {
+CollectiveKind collectiveKindOf(std::string_view name) {
     std::string letters;
     for (const char c : name)
         if (std::isalpha(static_cast<unsigned char>(c))) letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     // "reducescatter" and "allreduce" contain "reduce", so that the longer words come first.
-    static constexpr std::pair<std::string_view, CollectiveOp> kWords[] = {
-        {"allreduce", CollectiveOp::AllReduce},   {"allgather", CollectiveOp::AllGather}, {"reducescatter", CollectiveOp::ReduceScatter},
-        {"alltoall", CollectiveOp::AllToAll},     {"broadcast", CollectiveOp::Broadcast}, {"reduce", CollectiveOp::Reduce},
-        {"send", CollectiveOp::SendRecv},         {"recv", CollectiveOp::SendRecv},
+    static constexpr std::pair<std::string_view, CollectiveKind> kWords[] = {
+        {"allreduce", CollectiveKind::AllReduce},   {"allgather", CollectiveKind::AllGather}, {"reducescatter", CollectiveKind::ReduceScatter},
+        {"alltoall", CollectiveKind::AllToAll},     {"broadcast", CollectiveKind::Broadcast}, {"reduce", CollectiveKind::Reduce},
+        {"send", CollectiveKind::SendRecv},         {"recv", CollectiveKind::SendRecv},
     };
     for (const auto& [word, op] : kWords)
         if (letters.find(word) != std::string::npos) return op;
-    return CollectiveOp::Other;
+    return CollectiveKind::Other;
 }
 
-std::string_view ncclName(CollectiveOp op) {
+std::string_view ncclName(CollectiveKind op) {
     switch (op) {
-        case CollectiveOp::AllReduce: return "AllReduce";
-        case CollectiveOp::AllGather: return "AllGather";
-        case CollectiveOp::ReduceScatter: return "ReduceScatter";
-        case CollectiveOp::Broadcast: return "Broadcast";
-        case CollectiveOp::Reduce: return "Reduce";
-        case CollectiveOp::AllToAll:
-        case CollectiveOp::SendRecv: return "SendRecv";
-        case CollectiveOp::Other: return "";
+        case CollectiveKind::AllReduce: return "AllReduce";
+        case CollectiveKind::AllGather: return "AllGather";
+        case CollectiveKind::ReduceScatter: return "ReduceScatter";
+        case CollectiveKind::Broadcast: return "Broadcast";
+        case CollectiveKind::Reduce: return "Reduce";
+        case CollectiveKind::AllToAll:
+        case CollectiveKind::SendRecv: return "SendRecv";
+        case CollectiveKind::Other: return "";
     }
     return "";
 }
@@ -45,10 +45,10 @@ std::string_view ncclTypeName(std::string_view dtype) {
 }
 
 std::string ncclKernelName(const CollectiveDetails& details) {
-    const CollectiveOp op = collectiveOpOf(details.op);
-    if (op == CollectiveOp::Other) return {};
+    const CollectiveKind op = collectiveKindOf(details.op);
+    if (op == CollectiveKind::Other) return {};
     std::string name = "ncclDevKernel_" + std::string(ncclName(op));
-    if (op == CollectiveOp::AllToAll || op == CollectiveOp::SendRecv) return name;
+    if (op == CollectiveKind::AllToAll || op == CollectiveKind::SendRecv) return name;
     const auto add = [&](std::string_view part) {
         if (part.empty()) return;
         name += '_';
@@ -58,7 +58,7 @@ std::string ncclKernelName(const CollectiveDetails& details) {
         for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
         return text;
     };
-    if (op == CollectiveOp::AllReduce || op == CollectiveOp::ReduceScatter || op == CollectiveOp::Reduce) {
+    if (op == CollectiveKind::AllReduce || op == CollectiveKind::ReduceScatter || op == CollectiveKind::Reduce) {
         add("Sum");
         add(ncclTypeName(details.dtype));
     }

@@ -9,13 +9,13 @@
 
 namespace ringside {
 
-enum class CollectiveOp : std::uint8_t { AllReduce, AllGather, ReduceScatter, Broadcast, Reduce, AllToAll, SendRecv, Other };
+enum class CollectiveKind : std::uint8_t { AllReduce, AllGather, ReduceScatter, Broadcast, Reduce, AllToAll, SendRecv, Other };
 
 /// Understands "allreduce", "all_reduce", "AllReduce", "_allgather_base", "allgather_into_tensor_coalesced", "send", …
-CollectiveOp collectiveOpOf(std::string_view name);
+CollectiveKind collectiveKindOf(std::string_view name);
 
 /// NCCL's word: "AllReduce", "AllGather", …; all-to-all runs as "SendRecv". Empty for Other.
-std::string_view ncclName(CollectiveOp op);
+std::string_view ncclName(CollectiveKind op);
 
 /// NCCL's short type name: "Float" → "f32", "BFloat16" → "bf16"; empty if not known.
 std::string_view ncclTypeName(std::string_view dtype);

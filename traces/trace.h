@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +34,7 @@ struct CollectiveDetails {
     std::string dtype;       ///< "Float", "BFloat16", …
     Bytes bytes = 0;         ///< of the whole buffer
     std::int64_t groupSize = 0;
-    std::int64_t sequence = 0;
+    std::int64_t sequence = 0;  ///< of its process group, the same on every rank of it; −1 if the file does not say
     std::string algorithm, protocol;  ///< "RING", "LL128"; empty if not known
     std::string group = {};           ///< the process group's description; empty: the default group of all ranks
     std::vector<std::int64_t> ranks = {};  ///< of the group; empty: all ranks, or not known
@@ -51,6 +52,24 @@ struct CounterSeries {
     std::vector<std::string> series;        ///< "parameters", "activations", …
     std::vector<Time> at;
     std::vector<Bytes> values;              ///< at.size() × series.size(), row by row
+    Bytes limit = 0;                        ///< a line to draw above them, as the device's capacity; 0: none
+};
+
+/// Something that happened at one instant on a track.
+struct Instant {
+    Time at;
+    std::uint32_t track = 0;
+    std::uint32_t name = 0;                 ///< index into `names`
+};
+
+/// A tensor or other piece of memory, and how long it lived. What was there before the trace begins at its start, what was
+/// never freed ends at Time::max().
+struct Allocation {
+    std::int64_t rank = 0;
+    Time begin, end;
+    Bytes bytes = 0;
+    std::uint32_t name = 0;                 ///< index into `names`: the tensor, or the operator that asked for it
+    std::uint32_t category = 0;             ///< index into `names`: "activations", …
 };
 
 class Trace {
@@ -62,12 +81,16 @@ public:
     std::vector<std::uint32_t> name;        ///< index into `names`
     std::vector<std::int64_t> task;         ///< the Schedule's task id, or −1
     std::vector<std::int32_t> collective;   ///< index into `collectives`, or −1
+    std::vector<std::uint64_t> origin;      ///< where a reader found the slice (traces/import/read_trace.h); empty if from no file
 
     std::vector<Track> tracks;
     std::vector<std::string> names;
     std::vector<CollectiveDetails> collectives;
     std::vector<Flow> flows;
     std::vector<CounterSeries> counters;
+    std::vector<Instant> instants;          ///< by track, then time
+    std::vector<Allocation> allocations;    ///< by rank, then begin; empty if not known
+    std::map<std::int64_t, std::string> rankNames;  ///< what to call a rank that is not one of a training job ("python 4711"); mostly empty
     std::string title;
     std::int64_t worldSize = 1;
 

@@ -34,6 +34,15 @@ void TraceBuilder::addCounter(CounterSeries counter) {
     trace_.counters.push_back(std::move(counter));
 }
 
+void TraceBuilder::reorderTracks(const std::vector<std::uint32_t>& newIndex) {
+    CHECK(newIndex.size() == trace_.tracks.size());
+    std::vector<Track> tracks(trace_.tracks.size());
+    for (std::size_t t = 0; t < newIndex.size(); ++t) tracks.at(newIndex[t]) = std::move(trace_.tracks[t]);
+    trace_.tracks = std::move(tracks);
+    for (Slice& slice : slices_) slice.track = newIndex[slice.track];
+    for (Instant& instant : trace_.instants) instant.track = newIndex[instant.track];
+}
+
 std::vector<std::uint32_t> TraceBuilder::sortedOrder() const {
     // Slices of a track mostly arrive in time order, so: deal them out by track, then sort only tracks that need it.
     std::vector<std::uint32_t> begin(trace_.tracks.size() + 1, 0);
@@ -57,7 +66,7 @@ std::vector<std::uint32_t> TraceBuilder::sortedOrder() const {
     return order;
 }
 
-Trace TraceBuilder::build() {
+Trace TraceBuilder::build(std::vector<std::uint32_t>* newIds) {
     const std::vector<std::uint32_t> order = sortedOrder();
     const std::size_t n = order.size();
     Trace trace = std::exchange(trace_, Trace{});
@@ -80,16 +89,27 @@ Trace TraceBuilder::build() {
         trace.task[i] = slice.task;
         trace.collective[i] = slice.collective;
     }
-    if (!trace.flows.empty()) {
-        std::vector<std::uint32_t> newId(n);
-        for (std::uint32_t i = 0; i < n; ++i) newId[order[i]] = i;
-        for (Flow& flow : trace.flows) {
-            CHECK(flow.from < n && flow.to < n);
-            flow.from = newId[flow.from];
-            flow.to = newId[flow.to];
-        }
+    if (hasOrigins_) {
+        trace.origin.resize(n);
+        for (std::size_t i = 0; i < n; ++i) trace.origin[i] = slices_[order[i]].origin;
     }
-    slices_.clear();
+    std::vector<std::uint32_t> ownIds;
+    std::vector<std::uint32_t>& newId = newIds ? *newIds : ownIds;
+    if (newIds || !trace.flows.empty()) {
+        newId.resize(n);
+        for (std::uint32_t i = 0; i < n; ++i) newId[order[i]] = i;
+    }
+    for (Flow& flow : trace.flows) {
+        CHECK(flow.from < n && flow.to < n);
+        flow.from = newId[flow.from];
+        flow.to = newId[flow.to];
+    }
+    std::stable_sort(trace.instants.begin(), trace.instants.end(),
+                     [](const Instant& a, const Instant& b) { return a.track != b.track ? a.track < b.track : a.at < b.at; });
+    std::stable_sort(trace.allocations.begin(), trace.allocations.end(),
+                     [](const Allocation& a, const Allocation& b) { return a.rank != b.rank ? a.rank < b.rank : a.begin < b.begin; });
+    std::vector<Slice>().swap(slices_);
+    hasOrigins_ = false;
     nameIds_.clear();
     return trace;
 }

@@ -8,15 +8,15 @@ namespace ringside {
 
 double busbwFactor(std::string_view op, std::int64_t n) {
     const double ranks = static_cast<double>(n);
-    switch (collectiveOpOf(op)) {
-        case CollectiveOp::AllReduce: return 2 * (ranks - 1) / ranks;
-        case CollectiveOp::AllGather:
-        case CollectiveOp::ReduceScatter:
-        case CollectiveOp::AllToAll: return (ranks - 1) / ranks;
-        case CollectiveOp::Broadcast:
-        case CollectiveOp::Reduce:
-        case CollectiveOp::SendRecv:
-        case CollectiveOp::Other: return 1;
+    switch (collectiveKindOf(op)) {
+        case CollectiveKind::AllReduce: return 2 * (ranks - 1) / ranks;
+        case CollectiveKind::AllGather:
+        case CollectiveKind::ReduceScatter:
+        case CollectiveKind::AllToAll: return (ranks - 1) / ranks;
+        case CollectiveKind::Broadcast:
+        case CollectiveKind::Reduce:
+        case CollectiveKind::SendRecv:
+        case CollectiveKind::Other: return 1;
     }
     return 1;
 }

@@ -68,6 +68,8 @@ public:
         for (std::size_t i = 0; i < trace_.size(); ++i)
             if (wanted(trace_.track[i])) slice(i);
         flows();
+        for (const Instant& at : trace_.instants)
+            if (wanted(at.track)) instant(at);
         for (const CounterSeries& counter : trace_.counters)
             if (!options_.rank || counter.rank == *options_.rank) counters(counter);
         put("\n  ],\n  \"traceName\": {}\n}}\n", jsonString(trace_.title));
@@ -149,10 +151,13 @@ private:
     void findLaunches() {
         launcher_.resize(trace_.size(), kNone);
         launched_.resize(trace_.size());
-        for (const Flow& flow : trace_.flows) {
-            if (flow.kind != Flow::Kind::Launch || !isHost(flow.from)) continue;
+        withItsCall_.resize(trace_.flows.size());
+        for (std::size_t f = 0; f < trace_.flows.size(); ++f) {
+            const Flow& flow = trace_.flows[f];
+            if (flow.kind != Flow::Kind::Launch || !isHost(flow.from) || launcher_[flow.to] != kNone) continue;
             launcher_[flow.to] = flow.from;
             launched_[flow.from].push_back(flow.to);
+            withItsCall_[f] = true;
         }
     }
 
@@ -183,19 +188,23 @@ private:
         };
         // What stands behind the last rank are servers.
         const bool isRank = rank < trace_.worldSize;
-        metadata("process_name", isRank ? fmt::format("\"name\": \"rank {}\"", rank) : fmt::format("\"name\": \"server {}\"", rank - trace_.worldSize));
+        if (const auto named = trace_.rankNames.find(rank); named != trace_.rankNames.end()) metadata("process_name", "\"name\": " + jsonString(named->second));
+        else metadata("process_name", isRank ? fmt::format("\"name\": \"rank {}\"", rank) : fmt::format("\"name\": \"server {}\"", rank - trace_.worldSize));
         if (isRank) metadata("process_labels", fmt::format("\"labels\": \"GPU {}\"", rank));
         metadata("process_sort_index", fmt::format("\"sort_index\": {}", rank));
-        threadRow(rank, {stepTid_[rank], "steps", -1});
+        threadRow(rank, {stepTid_[rank], "steps", -1}, "");
     }
 
+    /// `track`, `kind` and `stream` let our own reader make the track again that the rows were made of.
     void threadMetadata(std::size_t t) {
-        for (const Row& row : rows_[t]) threadRow(trace_.tracks[t].rank, row);
+        const Track& track = trace_.tracks[t];
+        const std::string origin = fmt::format(", \"track\": {}, \"kind\": \"{}\", \"stream\": {}", t, nameOf(track.kind), track.stream);
+        for (const Row& row : rows_[t]) threadRow(track.rank, row, origin);
     }
 
-    void threadRow(std::int64_t rank, const Row& row) {
+    void threadRow(std::int64_t rank, const Row& row, std::string_view more) {
         event();
-        put("{{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": {}, \"tid\": {}, \"ts\": 0.000, \"args\": {{\"name\": {}}}}}", rank, row.tid, jsonString(row.name));
+        put("{{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": {}, \"tid\": {}, \"ts\": 0.000, \"args\": {{\"name\": {}{}}}}}", rank, row.tid, jsonString(row.name), more);
         event();
         put("{{\"ph\": \"M\", \"name\": \"thread_sort_index\", \"pid\": {}, \"tid\": {}, \"ts\": 0.000, \"args\": {{\"sort_index\": {}}}}}", rank, row.tid,
             row.sortIndex);
@@ -267,6 +276,7 @@ private:
         times(trace_.start[i], trace_.duration[i]);
         put(", \"args\": {{\"External id\": {}", idOf(launcher_[i] == kNone ? i : launcher_[i]));
         if (isDeviceWork) put(", \"device\": {}, \"context\": 1, \"stream\": {}, \"correlation\": {}", rankOf(i), trace_.tracks[trace_.track[i]].stream, idOf(i));
+        else if (launcher_[i] != kNone) put(", \"correlation\": {}", idOf(i));
         if (collective >= 0) collectiveArgs(static_cast<std::size_t>(collective));
         if (name != &ownName) put(", \"label\": {}", ownName);
         put(", \"category\": \"{}\"", nameOf(trace_.category[i]));
@@ -297,15 +307,16 @@ private:
     void collectiveArgs(std::size_t c) {
         const CollectiveDetails& details = trace_.collectives[c];
         const ProcessGroup& group = groups_[groupOf_[c]];
-        const CollectiveOp op = collectiveOpOf(details.op);
+        const CollectiveKind op = collectiveKindOf(details.op);
         const std::int64_t share = details.groupSize > 0 ? details.elements / details.groupSize : details.elements;
         put(", \"Collective name\": {}, \"In msg nelems\": {}, \"Out msg nelems\": {}, \"Group size\": {}, \"dtype\": {}", jsonString(details.op),
-            op == CollectiveOp::AllGather ? share : details.elements, op == CollectiveOp::ReduceScatter ? share : details.elements, details.groupSize,
+            op == CollectiveKind::AllGather ? share : details.elements, op == CollectiveKind::ReduceScatter ? share : details.elements, details.groupSize,
             jsonString(details.dtype));
         put(", \"In split size\": \"[]\", \"Out split size\": \"[]\", \"Process Group Name\": \"{}\", \"Process Group Description\": {}", groupOf_[c],
             jsonString(group.description));
         if (!group.ranks.empty()) put(", \"Process Group Ranks\": \"{}\"", ranksText(group.ranks));
-        put(", \"Seq\": {}, \"bytes\": {}", details.sequence, details.bytes);
+        if (details.sequence >= 0) put(", \"Seq\": {}", details.sequence);
+        put(", \"Comms Id\": {}, \"bytes\": {}", c, details.bytes);
         if (!details.algorithm.empty()) put(", \"algorithm\": {}, \"protocol\": {}", jsonString(details.algorithm), jsonString(details.protocol));
     }
 
@@ -316,7 +327,7 @@ private:
         event();
         put("{{\"ph\": \"s\", \"id\": {}, \"cat\": \"{}\", \"name\": \"{}\", \"pid\": {}, \"tid\": {}, \"ts\": ", flowId_, category, category, rankOf(from), tidOf(from));
         microseconds(leaves);
-        out_ += '}';
+        put(", \"args\": {{\"from\": {}, \"to\": {}}}}}", idOf(from), idOf(to));
         event();
         put("{{\"ph\": \"f\", \"bp\": \"e\", \"id\": {}, \"cat\": \"{}\", \"name\": \"{}\", \"pid\": {}, \"tid\": {}, \"ts\": ", flowId_, category, category, rankOf(to),
             tidOf(to));
@@ -325,8 +336,9 @@ private:
     }
 
     void flows() {
-        for (const Flow& flow : trace_.flows) {
-            if (launcher_[flow.to] == flow.from && flow.kind == Flow::Kind::Launch) continue;  // written with its runtime call
+        for (std::size_t f = 0; f < trace_.flows.size(); ++f) {
+            const Flow& flow = trace_.flows[f];
+            if (withItsCall_[f]) continue;
             if (!wanted(trace_.track[flow.from]) || !wanted(trace_.track[flow.to])) continue;
             const char* category = flow.kind == Flow::Kind::Launch ? "ac2g" : flow.kind == Flow::Kind::Collective ? "collective" : "dependency";
             // A flow binds to the slice around its timestamp. The end of a slice is already outside of it.
@@ -334,8 +346,19 @@ private:
         }
     }
 
+    void instant(const Instant& instant) {
+        event();
+        put("{{\"ph\": \"i\", \"s\": \"t\", \"name\": {}, \"pid\": {}, \"tid\": {}, \"ts\": ", names_[instant.name], trace_.tracks[instant.track].rank, rows_[instant.track][0].tid);
+        microseconds(instant.at);
+        out_ += '}';
+    }
+
     void counters(const CounterSeries& counter) {
         const std::string name = jsonString(counter.name);
+        if (counter.limit > 0) {
+            event();
+            put("{{\"ph\": \"M\", \"name\": \"counter_limit\", \"pid\": {}, \"tid\": 0, \"ts\": 0.000, \"args\": {{\"counter\": {}, \"limit\": {}}}}}", counter.rank, name, counter.limit);
+        }
         std::vector<std::string> series;
         for (const std::string& s : counter.series) series.push_back(jsonString(s));
         for (std::size_t row = 0; row < counter.at.size(); ++row) {
@@ -362,6 +385,7 @@ private:
     std::vector<std::string> names_, kernelNames_;      ///< quoted
     std::vector<std::uint32_t> launcher_;               ///< per slice: the host slice that launched it, or kNone
     std::vector<std::vector<std::uint32_t>> launched_;  ///< per slice
+    std::vector<bool> withItsCall_;                     ///< per flow: a launch that is written with its runtime call
 };
 
 }  // namespace

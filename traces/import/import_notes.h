@@ -15,13 +15,13 @@ struct ImportNote {
 
 class ImportNotes {
 public:
-    void add(const std::string& what, const std::string& where) {
+    void add(const std::string& what, const std::string& where, std::int64_t count = 1) {
         for (ImportNote& note : notes_)
             if (note.what == what) {
-                ++note.count;
+                note.count += count;
                 return;
             }
-        notes_.push_back({what, where, 1});
+        notes_.push_back({what, where, count});
     }
     const std::vector<ImportNote>& all() const { return notes_; }
     std::int64_t total() const {

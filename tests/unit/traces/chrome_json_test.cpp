@@ -235,13 +235,13 @@ TEST(ChromeTrace, AnySlicesNestOnceWritten) {
 }
 
 TEST(CollectiveNames, AreUnderstoodInEverySpelling) {
-    EXPECT_EQ(collectiveOpOf("all_reduce"), CollectiveOp::AllReduce);
-    EXPECT_EQ(collectiveOpOf("AllReduce"), CollectiveOp::AllReduce);
-    EXPECT_EQ(collectiveOpOf("_reduce_scatter_base"), CollectiveOp::ReduceScatter);
-    EXPECT_EQ(collectiveOpOf("allgather_into_tensor_coalesced"), CollectiveOp::AllGather);
-    EXPECT_EQ(collectiveOpOf("reduce"), CollectiveOp::Reduce);
-    EXPECT_EQ(collectiveOpOf("send"), CollectiveOp::SendRecv);
-    EXPECT_EQ(collectiveOpOf("barrier"), CollectiveOp::Other);
+    EXPECT_EQ(collectiveKindOf("all_reduce"), CollectiveKind::AllReduce);
+    EXPECT_EQ(collectiveKindOf("AllReduce"), CollectiveKind::AllReduce);
+    EXPECT_EQ(collectiveKindOf("_reduce_scatter_base"), CollectiveKind::ReduceScatter);
+    EXPECT_EQ(collectiveKindOf("allgather_into_tensor_coalesced"), CollectiveKind::AllGather);
+    EXPECT_EQ(collectiveKindOf("reduce"), CollectiveKind::Reduce);
+    EXPECT_EQ(collectiveKindOf("send"), CollectiveKind::SendRecv);
+    EXPECT_EQ(collectiveKindOf("barrier"), CollectiveKind::Other);
 }
 
 // ---- atomic files --------------------------------------------------------------------------------------------------------
