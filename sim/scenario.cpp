@@ -9,41 +9,22 @@
 #include "model/catalog/profile_catalog.h"
 #include "model/training/parallel_knobs.h"
 #include "model/workload/hf_config.h"
+#include "sim/scenario_keys.h"
 
 namespace ringside {
 namespace {
 
-constexpr std::int64_t kMaxDevices = 1 << 20;
-constexpr std::int64_t kMaxBatch = 1 << 20;
-constexpr std::int64_t kMaxSeqLen = 1 << 24;
-constexpr std::int64_t kMaxGradAccum = 4096;
+/// The range of a key, as its table has it.
+std::int64_t mostOf(std::string_view path) { return static_cast<std::int64_t>(scenarioKey(path).spec.max); }
 
-const std::vector<std::string>& scenarioKeys() {
-    static const std::vector<std::string> keys = {"format", "version", "comment", "model", "device", "devices", "devices_per_node", "node", "network",
-                                                  "cluster", "training", "strategy", "profile", "collectives", "memory", "perturbation", "step"};
-    return keys;
+/// What an optional number of a section is, checked against the table.
+Result<std::int64_t> wholeOr(const JsonCursor& section, const std::string& path, std::int64_t fallback) {
+    const ValueSpec& spec = scenarioKey(path).spec;
+    return section.intOr(path.substr(path.rfind('.') + 1), fallback, static_cast<std::int64_t>(spec.min), static_cast<std::int64_t>(spec.max));
 }
-const std::vector<std::string>& trainingKeys() {
-    static const std::vector<std::string> keys = {"micro_batch", "global_batch", "seq_len", "grad_accum", "precision", "optimizer", "recompute",
-                                                  "attention", "framework", "loss", "gated_activation", "memory_format", "dropout", "gradient_clipping", "read_loss_each_step", "rank_batches", "batch_split",
-                                                  "input_ms_per_sample", "input_workers"};
-    return keys;
-}
-const std::vector<std::string>& collectiveKeys() {
-    static const std::vector<std::string> keys = {"backend", "nccl_version", "algorithm", "protocol", "level", "network_reduces"};
-    return keys;
-}
-const std::vector<std::string>& perturbationKeys() {
-    static const std::vector<std::string> keys = {"jitter", "pause_probability", "pause_ms", "pause_tail", "seed", "samples", "stragglers"};
-    return keys;
-}
-const std::vector<std::string>& strategyKeys() {
-    static const std::vector<std::string> keys = [] {
-        std::vector<std::string> all = parallelKnobKeys();
-        all.insert(all.begin(), "name");
-        return all;
-    }();
-    return keys;
+Result<double> numberOr(const JsonCursor& section, const std::string& path, double fallback) {
+    const ValueSpec& spec = scenarioKey(path).spec;
+    return section.numberOr(path.substr(path.rfind('.') + 1), fallback, spec.min, spec.max);
 }
 
 /// {"a": {"b": 1}} → ("a.b", cursor of 1).
@@ -80,7 +61,7 @@ public:
     Resolver(const Json& document, const std::string& source, const Catalogs& catalogs) : root_(document, source), catalogs_(catalogs) {}
 
     Result<Scenario> run() {
-        TRY_VOID(root_.keys(scenarioKeys()));
+        TRY_VOID(root_.keys(keysOfSection("")));
         TRY(const std::string format, root_.stringOr("format", "ringside-scenario"));
         if (format != "ringside-scenario") return root_.error(fmt::format("expected \"format\": \"ringside-scenario\", found \"{}\"", format));
         TRY_VOID(root_.intOr("version", 1, 1, 1));
@@ -93,6 +74,7 @@ public:
         TRY_VOID(readCollectives());
         TRY_VOID(readMemory());
         TRY_VOID(readPerturbation());
+        TRY_VOID(readWhatIf());
         TRY(const std::string step, root_.stringOr("step", "steady"));
         if (step != "steady" && step != "first") return root_.find("step")->error(fmt::format("expected \"steady\" or \"first\", found \"{}\"", step));
         scenario_.step = step == "first" ? StepKind::First : StepKind::Steady;
@@ -159,8 +141,8 @@ private:
         } else {
             HardwareCatalog::ClusterRequest request;
             request.device = device;
-            TRY(request.devices, root_.intOr("devices", 1, 1, kMaxDevices));
-            TRY(request.devicesPerNode, root_.intOr("devices_per_node", 0, 1, 1024));
+            TRY(request.devices, wholeOr(root_, "devices", 1));
+            TRY(request.devicesPerNode, wholeOr(root_, "devices_per_node", 0));
             TRY(request.nodeKind, root_.stringOr("node", ""));
             TRY(request.network, root_.stringOr("network", ""));
             if (request.device.empty() && request.nodeKind.empty())
@@ -173,7 +155,7 @@ private:
             }
             scenario_.cluster = std::move(*made);
         }
-        if (scenario_.cluster.deviceCount() > kMaxDevices) return root_.error(fmt::format("{} devices are too many; expected at most {}", scenario_.cluster.deviceCount(), kMaxDevices));
+        if (scenario_.cluster.deviceCount() > mostOf("devices")) return root_.error(fmt::format("{} devices are too many; expected at most {}", scenario_.cluster.deviceCount(), mostOf("devices")));
         return {};
     }
 
@@ -201,7 +183,7 @@ private:
             strategy->applyDefaults(parallel);
             return {};
         }
-        TRY_VOID(given->keys(strategyKeys()));
+        TRY_VOID(given->keys(keysOfSection("strategy")));
         TRY(parallel.strategy, given->stringOr("name", parallel.strategy));
         TRY(const auto strategy, located(strategyByName(parallel.strategy), *given));
         std::vector<std::string> knobs;
@@ -224,16 +206,16 @@ private:
         static const Json nothing = Json::object();
         const auto found = root_.find("training");
         const JsonCursor given = found ? *found : JsonCursor(nothing, root_.place(), "training");
-        TRY_VOID(given.keys(trainingKeys()));
-        TRY(training.seqLen, given.intOr("seq_len", 0, 1, kMaxSeqLen));
+        TRY_VOID(given.keys(keysOfSection("training")));
+        TRY(training.seqLen, wholeOr(given, "training.seq_len", 0));
         training.seqLen = effectiveSeqLen(scenario_.model, training);
         if (training.seqLen == 0 && given.has("seq_len"))
             return given.find("seq_len")->error(fmt::format("{} does not read text and has no sequence length; leave it out", scenario_.model.name));
         TRY(scenario_.mesh, meshOf(scenario_.parallel, scenario_.cluster.deviceCount()));
         TRY_VOID(readBatch(given));
         TRY_VOID(readUnequalBatches(given));
-        TRY(training.inputMsPerSample, given.numberOr("input_ms_per_sample", 0, 0, 1e6));
-        TRY(training.inputWorkers, given.intOr("input_workers", 4, 1, 4096));
+        TRY(training.inputMsPerSample, numberOr(given, "training.input_ms_per_sample", 0));
+        TRY(training.inputWorkers, wholeOr(given, "training.input_workers", 4));
 
         const Device& device = scenario_.cluster.nodes.front().kind.device;
         const bool hasBf16 = device.peakDenseTflops.count(DType::Bf16) > 0;
@@ -291,7 +273,7 @@ private:
             if (static_cast<std::int64_t>(items.size()) != ranks)
                 return list->error(fmt::format("has {} entries; expected one for each of the {} data-parallel ranks", items.size(), ranks));
             for (const JsonCursor& item : items) {
-                TRY(const std::int64_t batch, item.asInt(1, kMaxBatch));
+                TRY(const std::int64_t batch, item.asInt(1, mostOf("training.micro_batch")));
                 training.rankBatches.push_back(batch);
             }
             const std::int64_t sum = std::accumulate(training.rankBatches.begin(), training.rankBatches.end(), std::int64_t{0}) * training.gradAccum;
@@ -342,11 +324,11 @@ private:
     Result<void> readBatch(const JsonCursor& given) {
         TrainingConfig& training = scenario_.training;
         const std::int64_t devices = scenario_.mesh.dp;  // ranks with a batch of their own
-        TRY(training.microBatch, given.intOr("micro_batch", 1, 1, kMaxBatch));
-        TRY(training.gradAccum, given.intOr("grad_accum", 1, 1, kMaxGradAccum));
+        TRY(training.microBatch, wholeOr(given, "training.micro_batch", 1));
+        TRY(training.gradAccum, wholeOr(given, "training.grad_accum", 1));
         const auto global = given.find("global_batch");
         if (!global || given.has("rank_batches")) return {};
-        TRY(const std::int64_t batch, global->asInt(1, std::int64_t{1} << 40));
+        TRY(const std::int64_t batch, global->asInt(1, mostOf("training.global_batch")));
         const bool microGiven = given.has("micro_batch"), accumGiven = given.has("grad_accum");
         const auto mustDivide = [&](std::int64_t by, const std::string& what) -> Result<std::int64_t> {
             if (batch % by != 0) return global->error(fmt::format("a global batch of {} cannot be split evenly over {} ({}); take a multiple of {}", batch, by, what, by));
@@ -358,10 +340,10 @@ private:
                 return global->error(fmt::format("{} is not micro_batch {} × grad_accum {} × {} devices = {}; leave one of them out", batch, training.microBatch, training.gradAccum, devices, product));
         } else if (microGiven) {
             TRY(training.gradAccum, mustDivide(training.microBatch * devices, fmt::format("micro_batch {} × {} devices", training.microBatch, devices)));
-            if (training.gradAccum > kMaxGradAccum) return global->error(fmt::format("needs {} micro-steps; expected at most {}", training.gradAccum, kMaxGradAccum));
+            if (const std::int64_t most = mostOf("training.grad_accum"); training.gradAccum > most) return global->error(fmt::format("needs {} micro-steps; expected at most {}", training.gradAccum, most));
         } else {
             TRY(training.microBatch, mustDivide(training.gradAccum * devices, fmt::format("grad_accum {} × {} devices", training.gradAccum, devices)));
-            if (training.microBatch > kMaxBatch) return global->error(fmt::format("needs {} samples per rank; expected at most {}", training.microBatch, kMaxBatch));
+            if (const std::int64_t most = mostOf("training.micro_batch"); training.microBatch > most) return global->error(fmt::format("needs {} samples per rank; expected at most {}", training.microBatch, most));
         }
         return {};
     }
@@ -402,7 +384,7 @@ private:
         const bool cpu = scenario_.cluster.nodes.front().kind.fabric == IntraNodeFabric::Loopback;
         scenario_.pricing.backend = cpu ? CollectiveBackend::Gloo : CollectiveBackend::Nccl;
         if (!given) return {};
-        TRY_VOID(given->keys(collectiveKeys()));
+        TRY_VOID(given->keys(keysOfSection("collectives")));
         if (const auto backend = given->find("backend")) {
             TRY(const std::string name, backend->asString());
             TRY(scenario_.pricing.backend, located(collectiveBackendByName(name), *backend));
@@ -435,7 +417,7 @@ private:
     Result<void> readMemory() {
         const auto given = root_.find("memory");
         if (!given) return {};
-        TRY_VOID(given->keys({"expandable_segments"}));
+        TRY_VOID(given->keys(keysOfSection("memory")));
         TRY(scenario_.expandableSegments, given->boolOr("expandable_segments", false));
         return {};
     }
@@ -443,15 +425,15 @@ private:
     Result<void> readPerturbation() {
         const auto given = root_.find("perturbation");
         if (!given) return {};
-        TRY_VOID(given->keys(perturbationKeys()));
+        TRY_VOID(given->keys(keysOfSection("perturbation")));
         Perturbation& p = scenario_.perturbation;
-        TRY(p.jitter, given->numberOr("jitter", 0, 0, 1));
-        TRY(p.pauseProbability, given->numberOr("pause_probability", 0, 0, 1));
-        TRY(p.pauseMs, given->numberOr("pause_ms", 10, 1e-3, 1e6));
-        TRY(p.pauseTail, given->numberOr("pause_tail", 1.5, 0.5, 100));
-        TRY(const std::int64_t seed, given->intOr("seed", 1, 0, std::int64_t{1} << 53));
+        TRY(p.jitter, numberOr(*given, "perturbation.jitter", 0));
+        TRY(p.pauseProbability, numberOr(*given, "perturbation.pause_probability", 0));
+        TRY(p.pauseMs, numberOr(*given, "perturbation.pause_ms", 10));
+        TRY(p.pauseTail, numberOr(*given, "perturbation.pause_tail", 1.5));
+        TRY(const std::int64_t seed, wholeOr(*given, "perturbation.seed", 1));
         p.seed = static_cast<std::uint64_t>(seed);
-        TRY(p.samples, given->intOr("samples", p.isRandom() ? 10 : 1, 1, 100'000));
+        TRY(p.samples, wholeOr(*given, "perturbation.samples", p.isRandom() ? 10 : 1));
         if (!p.isRandom() && p.samples > 1) return given->find("samples")->error("nothing is random: give jitter or pause_probability, or leave this out");
         if (const auto list = given->find("stragglers")) {
             TRY(const std::vector<JsonCursor> items, list->items());
@@ -465,6 +447,20 @@ private:
                 p.stragglers.push_back(straggler);
             }
         }
+        return {};
+    }
+
+    /// Over whatever the profile says; a profile's own figures stay what was measured.
+    Result<void> readWhatIf() {
+        const auto given = root_.find("what_if");
+        if (!given) return {};
+        TRY_VOID(given->keys(keysOfSection("what_if")));
+        PricingOptions& pricing = scenario_.pricing;
+        TRY(pricing.computeScale, numberOr(*given, "what_if.compute", 1));
+        TRY(pricing.memoryScale, numberOr(*given, "what_if.memory_bandwidth", 1));
+        TRY(pricing.networkScale, numberOr(*given, "what_if.network", 1));
+        TRY(pricing.hostScale, numberOr(*given, "what_if.host", 1));
+        TRY(pricing.extraLatencyUs, numberOr(*given, "what_if.latency_us", 0));
         return {};
     }
 
@@ -547,52 +543,12 @@ Json toJson(const Scenario& scenario) {
         for (const Straggler& straggler : perturbation.stragglers)
             p["stragglers"].push_back({{"rank", straggler.rank}, {"compute", straggler.compute}, {"link", straggler.link}});
     }
+    const PricingOptions& pricing = scenario.pricing;
+    if (pricing.computeScale != 1 || pricing.memoryScale != 1 || pricing.networkScale != 1 || pricing.hostScale != 1 || pricing.extraLatencyUs != 0)
+        json["what_if"] = {{"compute", pricing.computeScale}, {"memory_bandwidth", pricing.memoryScale}, {"network", pricing.networkScale},
+                           {"host", pricing.hostScale}, {"latency_us", pricing.extraLatencyUs}};
     json["step"] = scenario.step == StepKind::First ? "first" : "steady";
     return json;
-}
-
-Result<void> setScenarioKey(Json& document, const std::string& assignment) {
-    const std::size_t equals = assignment.find('=');
-    if (equals == std::string::npos || equals == 0)
-        return failure(ErrorCode::Usage, "--set", fmt::format("expected key=value, found '{}'", assignment));
-    std::string key = assignment.substr(0, equals);
-    const std::string text = assignment.substr(equals + 1);
-    const Result<Json> parsed = parseJson(text, "--set " + key);
-    const Json value = parsed ? *parsed : Json(text);  // a bare word is a string
-
-    if (key.find('.') == std::string::npos && std::find(scenarioKeys().begin(), scenarioKeys().end(), key) == scenarioKeys().end()) {
-        const auto has = [&](const std::vector<std::string>& keys) { return std::find(keys.begin(), keys.end(), key) != keys.end(); };
-        if (has(trainingKeys())) key = "training." + key;
-        else if (has(strategyKeys())) key = "strategy." + key;
-        else if (has(collectiveKeys())) key = "collectives." + key;
-        else if (has(perturbationKeys())) key = "perturbation." + key;
-        else {
-            std::vector<std::string> all = scenarioKeys();
-            all.insert(all.end(), trainingKeys().begin(), trainingKeys().end());
-            all.insert(all.end(), strategyKeys().begin(), strategyKeys().end());
-            all.insert(all.end(), collectiveKeys().begin(), collectiveKeys().end());
-            all.insert(all.end(), perturbationKeys().begin(), perturbationKeys().end());
-            return badInput("--set", unknownName("key", key, all, "docs/reference/scenario.md lists the keys"));
-        }
-    }
-    if (!document.is_null() && !document.is_object()) return badInput("--set", "the scenario must be a JSON object");
-    Json* node = &document;
-    std::size_t begin = 0;
-    while (true) {
-        const std::size_t dot = key.find('.', begin);
-        const std::string part = key.substr(begin, dot == std::string::npos ? dot : dot - begin);
-        if (part.empty()) return failure(ErrorCode::Usage, "--set", fmt::format("'{}' has an empty part", key));
-        if (dot == std::string::npos) {
-            (*node)[part] = value;
-            return {};
-        }
-        Json& child = (*node)[part];
-        if (child.is_string()) child = Json{{"name", child}};  // "device": "a10g" gets room for figures
-        if (!child.is_null() && !child.is_object()) return badInput("--set", fmt::format("'{}' is not an object, so '{}' cannot be set in it", part, key));
-        if (child.is_null()) child = Json::object();
-        node = &child;
-        begin = dot + 1;
-    }
 }
 
 }  // namespace ringside

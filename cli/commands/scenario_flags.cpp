@@ -3,41 +3,41 @@
 #include <algorithm>
 
 #include "cli/command.h"
+#include "sim/scenario_keys.h"
 
 namespace ringside {
 
-void ScenarioFlags::add(Command& command, const std::string& flag, const std::string& key, const std::string& type, const std::string& help,
-                        const std::string& group) {
+void ScenarioFlags::add(Command& command, const std::string& flag, const std::string& key, const std::string& type, const std::string& group,
+                        const std::string& help) {
     if (isLeftOut(flag)) return;
     flags_.push_back(std::make_unique<Flag>(Flag{flag, key, {}}));
-    command.option(flag, flags_.back()->value, help, type, group);
+    command.option(flag, flags_.back()->value, help.empty() ? helpOf(scenarioKey(key)) : help, type, group);
 }
 
 void ScenarioFlags::addTo(Command& command, bool withTraining) {
     command.option("scenario", file_, "scenario file (JSON; '-' reads standard input); flags go over it", "FILE", "");
-    if (withTraining) add(command, "--model", "model", "NAME", "model of the catalogue, or path to a Hugging Face config.json", "Scenario");
-    add(command, "--device", "device", "NAME", "device of the catalogue", "Scenario");
-    add(command, "--devices", "devices", "N", "devices in all (default: 1)", "Scenario");
-    add(command, "--devices-per-node", "devices_per_node", "N", "devices in each node (default: the node kind's)", "Scenario");
-    add(command, "--node", "node", "NAME", "node kind of the catalogue (default: the device's usual one)", "Scenario");
-    add(command, "--network", "network", "NAME", "network of the catalogue (default: the node kind's usual one)", "Scenario");
-    add(command, "--cluster", "cluster", "NAME", "cluster of the catalogue, or path to a cluster file; instead of --device … --node", "Scenario");
+    if (withTraining) add(command, "--model", "model", "NAME", "Scenario");
+    add(command, "--device", "device", "NAME", "Scenario");
+    add(command, "--devices", "devices", "N", "Scenario");
+    add(command, "--devices-per-node", "devices_per_node", "N", "Scenario");
+    add(command, "--node", "node", "NAME", "Scenario");
+    add(command, "--network", "network", "NAME", "Scenario");
+    add(command, "--cluster", "cluster", "NAME", "Scenario");
     if (withTraining) {
-        add(command, "--strategy", "strategy.name", "NAME", "how training is spread (default: ddp, or single on one device)", "Scenario");
-        add(command, "--seq-len", "training.seq_len", "N", "tokens per sample (default: the model's own)", "Training");
-        add(command, "--micro-batch", "training.micro_batch", "N", "samples per rank and micro-step (default: 1)", "Training");
-        add(command, "--grad-accum", "training.grad_accum", "N", "micro-steps per optimizer step (default: 1)", "Training");
-        add(command, "--global-batch", "training.global_batch", "N", "samples per step over all ranks; settles the one of the two above not given", "Training");
-        add(command, "--precision", "training.precision", "WORD", "fp32, tf32, fp16-autocast, bf16-autocast, bf16, bf16-master", "Training");
-        add(command, "--optimizer", "training.optimizer", "WORD",
-            "sgd, momentum, adam, adamw, adafactor, adam-8bit; -fused, -foreach or -for-loop may follow", "Training");
-        add(command, "--recompute", "training.recompute", "WORD", "none, selective or full", "Training");
-        add(command, "--bucket-mb", "strategy.bucket_mb", "X", "gradient bucket in MiB (default: 25, the first 1)", "Strategy");
-        add(command, "--tp", "strategy.tp", "N", "tensor-parallel ranks (default: 1)", "Strategy");
-        add(command, "--pp", "strategy.pp", "N", "pipeline stages (default: 1)", "Strategy");
-        add(command, "--cp", "strategy.cp", "N", "context-parallel ranks (default: 1)", "Strategy");
-        add(command, "--ep", "strategy.ep", "N", "expert-parallel ranks (default: 1)", "Strategy");
-        add(command, "--profile", "profile", "NAME", "profile of the catalogue, or path to a profile file", "Scenario");
+        add(command, "--strategy", "strategy.name", "NAME", "Scenario");
+        add(command, "--seq-len", "training.seq_len", "N", "Training");
+        add(command, "--micro-batch", "training.micro_batch", "N", "Training");
+        add(command, "--grad-accum", "training.grad_accum", "N", "Training");
+        add(command, "--global-batch", "training.global_batch", "N", "Training");
+        add(command, "--precision", "training.precision", "WORD", "Training");
+        add(command, "--optimizer", "training.optimizer", "WORD", "Training");
+        add(command, "--recompute", "training.recompute", "WORD", "Training");
+        add(command, "--bucket-mb", "strategy.bucket_mb", "X", "Strategy", "gradient bucket in MiB (default: 25, the first 1)");
+        add(command, "--tp", "strategy.tp", "N", "Strategy", "tensor-parallel ranks (default: 1)");
+        add(command, "--pp", "strategy.pp", "N", "Strategy", "pipeline stages (default: 1)");
+        add(command, "--cp", "strategy.cp", "N", "Strategy", "context-parallel ranks (default: 1)");
+        add(command, "--ep", "strategy.ep", "N", "Strategy", "expert-parallel ranks (default: 1)");
+        add(command, "--profile", "profile", "NAME", "Scenario");
         command.flag("--first-step", firstStep_, "describe the first step instead of a steady one", "Strategy");
     }
     if (!isLeftOut("--set"))

@@ -33,9 +33,10 @@ private:
         std::string key;   ///< scenario path: "training.seq_len"
         std::string value;
     };
-    /// `type` is what the help shows for the value; a NAME stays a string even if it looks like a number.
-    void add(Command& command, const std::string& flag, const std::string& key, const std::string& type, const std::string& help,
-             const std::string& group);
+    /// `type` is what the help shows for the value; a NAME stays a string even if it looks like a number. The help is that of
+    /// the table of scenario keys, unless it is given (knobs, which differ from strategy to strategy).
+    void add(Command& command, const std::string& flag, const std::string& key, const std::string& type, const std::string& group,
+             const std::string& help = {});
     bool given(const std::string& key) const;
     /// A result names all three batches; when a flag changes one, the one that followed from the others goes.
     void dropDerivedBatch(Json& document) const;

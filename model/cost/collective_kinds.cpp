@@ -73,14 +73,19 @@ std::string folded(std::string_view name) {
 }
 
 template <class E, std::size_t N>
+std::vector<std::string> namesIn(const NameTable<E, N>& table) {
+    std::vector<std::string> names;
+    for (const auto& [key, name] : table)
+        if (name != "none") names.emplace_back(name);
+    return names;
+}
+
+template <class E, std::size_t N>
 Result<E> findIn(const NameTable<E, N>& table, std::string_view what, std::string_view name) {
     const std::string wanted = folded(name);
-    std::vector<std::string> known;
-    for (const auto& [key, spelling] : table) {
+    for (const auto& [key, spelling] : table)
         if (folded(spelling) == wanted) return key;
-        if (spelling != "none") known.emplace_back(spelling);
-    }
-    return badInput({}, unknownName(what, name, known));
+    return badInput({}, unknownName(what, name, namesIn(table)));
 }
 
 }  // namespace
@@ -88,6 +93,9 @@ Result<E> findIn(const NameTable<E, N>& table, std::string_view what, std::strin
 std::string_view nameOf(CollectiveAlgorithm algorithm) { return nameIn(kAlgorithms, algorithm); }
 std::string_view nameOf(CollectiveProtocol protocol) { return nameIn(kProtocols, protocol); }
 std::string_view nameOf(CollectiveBackend backend) { return nameIn(kBackends, backend); }
+
+std::vector<std::string> collectiveAlgorithmNames() { return namesIn(kAlgorithms); }
+std::vector<std::string> collectiveProtocolNames() { return namesIn(kProtocols); }
 
 Result<CollectiveOp> collectiveOpByName(std::string_view name) { return findIn(kOps, "collective", name); }
 Result<CollectiveAlgorithm> collectiveAlgorithmByName(std::string_view name) { return findIn(kAlgorithms, "algorithm", name); }

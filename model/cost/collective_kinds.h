@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/base/collective_op.h"
 #include "model/base/result.h"
@@ -19,7 +21,9 @@ std::string_view nameOf(CollectiveAlgorithm algorithm);  ///< "ring", "tree", "n
 std::string_view nameOf(CollectiveProtocol protocol);    ///< "LL", "LL128", "Simple", "tcp"
 /// Case and `-`/`_` do not matter: "NVLSTree", "nvls_tree" and "nvls-tree" are one name.
 Result<CollectiveAlgorithm> collectiveAlgorithmByName(std::string_view name);
+std::vector<std::string> collectiveAlgorithmNames();  ///< without "none"
 Result<CollectiveProtocol> collectiveProtocolByName(std::string_view name);
+std::vector<std::string> collectiveProtocolNames();  ///< without "none"
 
 enum class CollectiveBackend : std::uint8_t { Nccl, Gloo };
 std::string_view nameOf(CollectiveBackend backend);  ///< "nccl", "gloo"

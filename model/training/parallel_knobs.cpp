@@ -21,23 +21,24 @@ struct KnobField {
     Member member;
     double min = 0, max = 0;                 // of numbers
     std::vector<std::string> choices = {};   // of words
+    std::string unit = {};
 };
 
 constexpr double kManyRanks = 1 << 20, kManyElements = 1e15;
 
 const std::vector<KnobField>& fields() {
     static const std::vector<KnobField> table = {
-        {"tp", &Config::tp, 1, 1024},
-        {"pp", &Config::pp, 1, 1024},
-        {"cp", &Config::cp, 1, 1024},
-        {"ep", &Config::ep, 1, 1024},
+        {"tp", &Config::tp, 1, 1024, {}, "ranks"},
+        {"pp", &Config::pp, 1, 1024, {}, "stages"},
+        {"cp", &Config::cp, 1, 1024, {}, "ranks"},
+        {"ep", &Config::ep, 1, 1024, {}, "ranks"},
         {"sequence_parallel", &Config::sequenceParallel},
         {"tensor_style", &Config::tensorStyle, 0, 0, {"megatron", "picotron"}},
         {"pipeline_schedule", &Config::pipelineSchedule, 0, 0, {"gpipe", "1f1b", "interleaved"}},
-        {"virtual_stages", &Config::virtualStages, 1, 64},
+        {"virtual_stages", &Config::virtualStages, 1, 64, {}, "chunks"},
         {"context_kind", &Config::contextKind, 0, 0, {"ring", "ulysses"}},
         {"context_balanced", &Config::contextBalanced},
-        {"bucket_mb", &Config::bucketMb, 1e-3, 1e6},
+        {"bucket_mb", &Config::bucketMb, 1e-3, 1e6, {}, "MiB"},
         {"gradient_as_bucket_view", &Config::gradientAsBucketView},
         {"find_unused_parameters", &Config::findUnusedParameters},
         {"static_graph", &Config::staticGraph},
@@ -46,32 +47,32 @@ const std::vector<KnobField>& fields() {
         {"no_sync", &Config::noSync},
         {"broadcast_buffers", &Config::broadcastBuffers},
         {"join", &Config::join},
-        {"exhausted_ranks", &Config::exhaustedRanks, 0, kManyRanks},
+        {"exhausted_ranks", &Config::exhaustedRanks, 0, kManyRanks, {}, "ranks"},
         {"async_gradients", &Config::asyncGradients},
-        {"period", &Config::period, 1, 1e6},
-        {"local_group", &Config::localGroup, 0, kManyRanks},
+        {"period", &Config::period, 1, 1e6, {}, "steps"},
+        {"local_group", &Config::localGroup, 0, kManyRanks, {}, "ranks"},
         {"async_averaging", &Config::asyncAveraging},
-        {"servers", &Config::servers, 1, kManyRanks},
-        {"staleness", &Config::staleness, 0, 1e6},
+        {"servers", &Config::servers, 1, kManyRanks, {}, "nodes"},
+        {"staleness", &Config::staleness, 0, 1e6, {}, "clocks"},
         {"push_pull_overlap", &Config::pushPullOverlap},
-        {"reduce_bucket_size", &Config::reduceBucketElements, 1, kManyElements},
+        {"reduce_bucket_size", &Config::reduceBucketElements, 1, kManyElements, {}, "elements"},
         {"overlap_comm", &Config::overlapComm},
         {"reduce_scatter", &Config::reduceScatter},
         {"use_multi_rank_bucket_allreduce", &Config::multiRankBucketAllReduce},
         {"contiguous_gradients", &Config::contiguousGradients},
-        {"prefetch_bucket_size", &Config::prefetchBucketElements, 0, kManyElements},
-        {"max_live_parameters", &Config::maxLiveParameters, 0, kManyElements},
-        {"max_reuse_distance", &Config::maxReuseDistance, 0, kManyElements},
-        {"param_persistence_threshold", &Config::paramPersistenceThreshold, 0, kManyElements},
-        {"sub_group_size", &Config::subGroupElements, 1, kManyElements},
+        {"prefetch_bucket_size", &Config::prefetchBucketElements, 0, kManyElements, {}, "elements"},
+        {"max_live_parameters", &Config::maxLiveParameters, 0, kManyElements, {}, "elements"},
+        {"max_reuse_distance", &Config::maxReuseDistance, 0, kManyElements, {}, "elements"},
+        {"param_persistence_threshold", &Config::paramPersistenceThreshold, 0, kManyElements, {}, "elements"},
+        {"sub_group_size", &Config::subGroupElements, 1, kManyElements, {}, "elements"},
         {"zero_init", &Config::zeroInit},
         {"offload_optimizer", &Config::offloadOptimizer, 0, 0, {"none", "cpu", "nvme"}},
         {"offload_param", &Config::offloadParam, 0, 0, {"none", "cpu", "nvme"}},
         {"zero_quantized_weights", &Config::quantizedWeights},
-        {"zero_hpz_partition_size", &Config::hpzPartitionSize, 1, kManyRanks},
+        {"zero_hpz_partition_size", &Config::hpzPartitionSize, 1, kManyRanks, {}, "ranks"},
         {"zero_quantized_gradients", &Config::quantizedGradients},
         {"parameters_as_bucket_view", &Config::parametersAsBucketView},
-        {"bucket_elements", &Config::bucketElements, 1, kManyElements},
+        {"bucket_elements", &Config::bucketElements, 1, kManyElements, {}, "elements"},
         {"use_distributed_optimizer", &Config::distributedOptimizer},
         {"overlap_grad_reduce", &Config::overlapGradReduce},
         {"overlap_param_gather", &Config::overlapParamGather},
@@ -80,12 +81,12 @@ const std::vector<KnobField>& fields() {
         {"num_distributed_optimizer_instances", &Config::optimizerInstances, 1, kManyRanks},
         {"pad_buckets_for_high_nccl_busbw", &Config::padBuckets},
         {"sharding_strategy", &Config::shardingStrategy, 0, 0, {"full_shard", "shard_grad_op", "hybrid_shard", "hybrid_shard_zero2", "no_shard"}},
-        {"shard_group", &Config::shardGroup, 0, kManyRanks},
+        {"shard_group", &Config::shardGroup, 0, kManyRanks, {}, "ranks"},
         {"wrap", &Config::wrap, 0, 0, {"block", "size", "none", "layers"}},
         {"wrap_layers", &Config::wrapLayers},
-        {"min_wrap_elements", &Config::minWrapElements, 1, kManyElements},
+        {"min_wrap_elements", &Config::minWrapElements, 1, kManyElements, {}, "elements"},
         {"backward_prefetch", &Config::backwardPrefetch, 0, 0, {"pre", "post", "none"}},
-        {"forward_prefetch", &Config::forwardPrefetch, 0, 1024},
+        {"forward_prefetch", &Config::forwardPrefetch, 0, 1024, {}, "units"},
         {"limit_all_gathers", &Config::limitAllGathers},
         {"use_orig_params", &Config::useOrigParams},
         {"reshard_after_forward", &Config::reshardAfterForward, 0, kManyRanks},
@@ -191,13 +192,32 @@ Json parallelKnob(const ParallelConfig& config, const std::string& key) {
         fieldOf(key).member);
 }
 
-std::string parallelKnobType(const std::string& key) {
+ValueSpec parallelKnobSpec(const std::string& key) {
     const KnobField& field = fieldOf(key);
-    if (!field.choices.empty()) return fmt::format("{}", fmt::join(field.choices, "|"));
-    if (std::holds_alternative<std::optional<DType> Config::*>(field.member)) return fmt::format("{}", fmt::join(dtypeNames(), "|"));
-    if (std::holds_alternative<bool Config::*>(field.member) || std::holds_alternative<std::optional<bool> Config::*>(field.member)) return "true|false";
-    if (std::holds_alternative<std::vector<std::string> Config::*>(field.member)) return "NAMES";
-    return "N";
+    ValueSpec spec{ValueKind::List, field.min, field.max, field.choices, field.unit};
+    std::visit(
+        [&]<class T>(T Config::*) {
+            if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::optional<bool>>) spec.kind = ValueKind::Flag;
+            else if constexpr (std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::optional<std::int64_t>>) spec.kind = ValueKind::Whole;
+            else if constexpr (std::is_same_v<T, double> || std::is_same_v<T, std::optional<double>>) spec.kind = ValueKind::Number;
+            else if constexpr (std::is_same_v<T, std::string>) spec.kind = ValueKind::Word;
+            else if constexpr (std::is_same_v<T, std::optional<DType>>) {
+                spec.kind = ValueKind::Word;
+                spec.choices = dtypeNames();
+            }
+        },
+        field.member);
+    return spec;
+}
+
+std::string parallelKnobType(const std::string& key) {
+    const ValueSpec spec = parallelKnobSpec(key);
+    switch (spec.kind) {
+        case ValueKind::Flag: return "true|false";
+        case ValueKind::Word: return fmt::format("{}", fmt::join(spec.choices, "|"));
+        case ValueKind::List: return "NAMES";
+        default: return "N";
+    }
 }
 
 }  // namespace ringside

@@ -6,6 +6,7 @@
 
 #include "model/base/json_cursor.h"
 #include "model/base/result.h"
+#include "model/base/value_spec.h"
 #include "model/training/parallel_config.h"
 
 namespace ringside {
@@ -16,6 +17,8 @@ std::vector<std::string> parallelKnobKeys();
 Result<void> readParallelKnob(ParallelConfig& config, const std::string& key, const JsonCursor& value);
 /// The value as a scenario holds it; null where the strategy's default applies.
 Json parallelKnob(const ParallelConfig& config, const std::string& key);
+/// What the knob may be. REQUIRES as above.
+ValueSpec parallelKnobSpec(const std::string& key);
 /// What `--help` shows as the knob's value: "N", "MIB", "true|false", "none|fp16|…".
 std::string parallelKnobType(const std::string& key);
 

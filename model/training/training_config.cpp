@@ -142,29 +142,44 @@ Result<Recompute> recomputeByName(std::string_view name) {
     if (spelling == "none" || spelling == "off" || spelling == "no") return Recompute::None;
     if (spelling == "selective") return Recompute::Selective;
     if (spelling == "full" || spelling == "on" || spelling == "block") return Recompute::Full;
-    return badInput({}, unknownName("recompute mode", name, {"none", "selective", "full"}));
+    return badInput({}, unknownName("recompute mode", name, recomputeNames()));
 }
 
 namespace {
 
+constexpr std::array kRecomputes{Recompute::None, Recompute::Selective, Recompute::Full};
+constexpr std::array kAttentionKernels{AttentionKernel::Flash, AttentionKernel::Flash1, AttentionKernel::Flash3, AttentionKernel::FusedSoftmax, AttentionKernel::Math};
+constexpr std::array kFrameworks{Framework::PyTorch, Framework::HuggingFace, Framework::MegatronDeepSpeed};
+constexpr std::array kMemoryFormats{MemoryFormat::Contiguous, MemoryFormat::ChannelsLast};
 constexpr std::array kLossKernels{LossKernel::Eager, LossKernel::Fused, LossKernel::FusedInPlace, LossKernel::FusedLinear};
 constexpr std::array kGatedKernels{GatedKernel::Eager, GatedKernel::Fused, GatedKernel::FusedInPlace};
+
+template <class Word, std::size_t N>
+std::vector<std::string> namesOf(const std::array<Word, N>& words) {
+    std::vector<std::string> names;
+    for (const Word word : words) names.emplace_back(nameOf(word));
+    return names;
+}
 
 template <class Kernel, std::size_t N>
 Result<Kernel> kernelByName(const char* what, std::string_view name, const std::array<Kernel, N>& kernels) {
     const std::string spelling = canonical(name);
-    std::vector<std::string> names;
-    for (const Kernel kernel : kernels) {
+    for (const Kernel kernel : kernels)
         if (spelling == nameOf(kernel)) return kernel;
-        names.emplace_back(nameOf(kernel));
-    }
-    return badInput({}, unknownName(what, name, names));
+    return badInput({}, unknownName(what, name, namesOf(kernels)));
 }
 
 }  // namespace
 
 Result<LossKernel> lossKernelByName(std::string_view name) { return kernelByName("loss", name, kLossKernels); }
 Result<GatedKernel> gatedKernelByName(std::string_view name) { return kernelByName("gated activation", name, kGatedKernels); }
+
+std::vector<std::string> recomputeNames() { return namesOf(kRecomputes); }
+std::vector<std::string> attentionKernelNames() { return namesOf(kAttentionKernels); }
+std::vector<std::string> frameworkNames() { return namesOf(kFrameworks); }
+std::vector<std::string> lossKernelNames() { return namesOf(kLossKernels); }
+std::vector<std::string> gatedKernelNames() { return namesOf(kGatedKernels); }
+std::vector<std::string> memoryFormatNames() { return namesOf(kMemoryFormats); }
 
 std::string_view nameOf(GatedKernel kernel) {
     switch (kernel) {
@@ -201,14 +216,14 @@ Result<AttentionKernel> attentionKernelByName(std::string_view name) {
     if (spelling == "flash3" || spelling == "cudnn") return AttentionKernel::Flash3;
     if (spelling == "fused-softmax" || spelling == "megatron") return AttentionKernel::FusedSoftmax;
     if (spelling == "math" || spelling == "eager" || spelling == "unfused" || spelling == "torch") return AttentionKernel::Math;
-    return badInput({}, unknownName("attention kernel", name, {"flash", "flash1", "flash3", "fused-softmax", "math"}));
+    return badInput({}, unknownName("attention kernel", name, attentionKernelNames()));
 }
 
 Result<MemoryFormat> memoryFormatByName(std::string_view name) {
     const std::string spelling = canonical(name);
     if (spelling == "contiguous" || spelling == "nchw" || spelling == "channels-first") return MemoryFormat::Contiguous;
     if (spelling == "channels-last" || spelling == "nhwc") return MemoryFormat::ChannelsLast;
-    return badInput({}, unknownName("memory format", name, {"contiguous", "channels_last"}));
+    return badInput({}, unknownName("memory format", name, memoryFormatNames()));
 }
 
 std::string_view nameOf(MemoryFormat format) {
@@ -235,7 +250,7 @@ Result<Framework> frameworkByName(std::string_view name) {
     if (spelling == "pytorch" || spelling == "torch") return Framework::PyTorch;
     if (spelling == "huggingface" || spelling == "hugging-face" || spelling == "transformers") return Framework::HuggingFace;
     if (spelling == "megatron-deepspeed") return Framework::MegatronDeepSpeed;
-    return badInput({}, unknownName("framework", name, {"pytorch", "huggingface", "megatron-deepspeed"}));
+    return badInput({}, unknownName("framework", name, frameworkNames()));
 }
 
 std::string_view nameOf(Framework framework) {

@@ -52,6 +52,7 @@ std::vector<std::string> optimizerNames();
 /// al.). Full: each block keeps only its input and runs forward again in backward.
 enum class Recompute : std::uint8_t { None, Selective, Full };
 Result<Recompute> recomputeByName(std::string_view name);
+std::vector<std::string> recomputeNames();
 std::string_view nameOf(Recompute recompute);
 
 /// Flash: one fused kernel, no s² tensor (FlashAttention-2). Flash1: its first generation, Triton's included, at about half the speed.
@@ -59,6 +60,7 @@ std::string_view nameOf(Recompute recompute);
 /// same in a kernel each.
 enum class AttentionKernel : std::uint8_t { Flash, Flash1, Flash3, FusedSoftmax, Math };
 Result<AttentionKernel> attentionKernelByName(std::string_view name);
+std::vector<std::string> attentionKernelNames();
 std::string_view nameOf(AttentionKernel kernel);
 /// Whether the s² scores stay inside the kernel.
 inline bool isFlash(AttentionKernel kernel) { return kernel != AttentionKernel::FusedSoftmax && kernel != AttentionKernel::Math; }
@@ -68,6 +70,7 @@ inline int flashGeneration(AttentionKernel kernel) { return kernel == AttentionK
 /// Whose Python issues the kernels: what one launch costs the host differs by several times (docs/models/host.md).
 enum class Framework : std::uint8_t { PyTorch, HuggingFace, MegatronDeepSpeed };
 Result<Framework> frameworkByName(std::string_view name);
+std::vector<std::string> frameworkNames();
 std::string_view nameOf(Framework framework);
 
 /// How the loss over a vocabulary is computed. Eager: PyTorch's cross_entropy on an fp32 copy of the logits. Fused: one kernel on the logits
@@ -75,18 +78,21 @@ std::string_view nameOf(Framework framework);
 /// Liger's). FusedLinear: with the head's product, chunk by chunk, so that the logits never exist together (Liger's).
 enum class LossKernel : std::uint8_t { Eager, Fused, FusedInPlace, FusedLinear };
 Result<LossKernel> lossKernelByName(std::string_view name);
+std::vector<std::string> lossKernelNames();
 std::string_view nameOf(LossKernel kernel);  ///< "eager", "fused", "fused-in-place", "fused-linear"
 
 /// How act(gate)·up is computed. Eager: two kernels, and act(gate) is kept too. Fused: one kernel that keeps gate and up only (Megatron's
 /// bias_swiglu_fusion, torch.compile). FusedInPlace: whose gradients are written over them (Liger's).
 enum class GatedKernel : std::uint8_t { Eager, Fused, FusedInPlace };
 Result<GatedKernel> gatedKernelByName(std::string_view name);
+std::vector<std::string> gatedKernelNames();
 std::string_view nameOf(GatedKernel kernel);  ///< "eager", "fused", "fused-in-place"
 
 /// How images lie in memory. Contiguous: channel by channel (NCHW), PyTorch's default. ChannelsLast: pixel by pixel (NHWC), what tensor
 /// cores work on; convolutions of contiguous images have to be brought into it and back.
 enum class MemoryFormat : std::uint8_t { Contiguous, ChannelsLast };
 Result<MemoryFormat> memoryFormatByName(std::string_view name);  ///< "contiguous" ("nchw"), "channels_last" ("nhwc")
+std::vector<std::string> memoryFormatNames();
 std::string_view nameOf(MemoryFormat format);
 
 struct TrainingConfig {

@@ -103,6 +103,10 @@ Result<CollectivePrices> priceCollectives(const Schedule& schedule, const Cluste
         } else {
             TRY(price.cost, models[work.axis].checkedCost(work.op, work.bytes()));
         }
+        if (schedule.axes[work.axis].size > 1) {
+            price.cost.latencySeconds += options.extraLatencyUs * 1e-6;
+            price.cost.seconds += options.extraLatencyUs * 1e-6;
+        }
         price.duration = Time::fromSeconds(price.cost.seconds);
         Interference interference{price.cost.channels};
         if (price.cost.hasCpuFigures() && options.cpuInterference) interference = cpuInterference(price);
@@ -166,7 +170,7 @@ Result<Prices> priceSchedule(const Schedule& schedule, const Cluster& cluster, c
         prices.nodes.push_back(std::move(node));
     }
     if (schedule.servers.count > 0) {
-        TRY(prices.servers, priceServers(schedule, cluster, profiles, prices.nodes.front().kernels, {options.networkScale, options.hostScale, options.cpuInterference}));
+        TRY(prices.servers, priceServers(schedule, cluster, profiles, prices.nodes.front().kernels, {options.networkScale, options.hostScale, options.extraLatencyUs, options.cpuInterference}));
         prices.servers.cores.interference = collectives.taken;
     }
     return prices;

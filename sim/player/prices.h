@@ -23,6 +23,7 @@ struct PricingOptions {
     CollectiveLevel level = CollectiveLevel::Closed;
     // What-if factors: 1.1 makes that resource 10 % faster.
     double computeScale = 1, memoryScale = 1, networkScale = 1, hostScale = 1;
+    double extraLatencyUs = 0;  ///< of every collective of more than one rank, and of every message to or from a server
     Framework framework = Framework::PyTorch;  ///< whose launches the host pays for
     bool cpuInterference = true;  ///< false: kernels take no processor time (paced compute), so that nothing slows anything
 };

@@ -114,6 +114,7 @@ Result<ServerPrices> priceServers(const Schedule& schedule, const Cluster& clust
     for (ServerPort* port : {&prices.local, &prices.remote}) {
         const double scale = port == &prices.local && servers.placement == ServerPlacement::Host ? scales.network : network;
         port->bytesPerS *= scale;
+        port->latency += Time::fromMicroseconds(scales.extraLatencyUs);
         for (double& rate : port->flowBytesPerS) rate *= scale;
     }
 

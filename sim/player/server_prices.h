@@ -44,6 +44,7 @@ struct ServerPrices {
 
 struct ServerScales {
     double network = 1, host = 1;  ///< what-if factors
+    double extraLatencyUs = 0;     ///< what-if: of every message
     bool cores = true;             ///< false: paced compute, from which nothing can be taken
 };
 

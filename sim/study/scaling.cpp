@@ -1,6 +1,8 @@
 #include "sim/study/scaling.h"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <set>
 #include <variant>
 
@@ -196,10 +198,22 @@ Result<ScalingStudy> studyScaling(const ScalingRequest& request, const Catalogs&
         for (const std::int64_t devices : counts) cells.push_back({l, devices});
     }
     std::vector<Outcome> outcomes(cells.size());
+    std::atomic<bool> stopped = false;
+    std::mutex telling;
+    std::size_t done = 0;
     onThreads(request.threads, [&] {
-        tbb::parallel_for(std::size_t{0}, cells.size(),
-                          [&](std::size_t i) { outcomes[i] = outcomeOf(lines[cells[i].line], cells[i].devices, request, catalogs); });
+        tbb::parallel_for(std::size_t{0}, cells.size(), [&](std::size_t i) {
+            if (request.stop && (stopped || request.stop())) {
+                stopped = true;
+                return;
+            }
+            outcomes[i] = outcomeOf(lines[cells[i].line], cells[i].devices, request, catalogs);
+            const std::lock_guard lock(telling);
+            ++done;
+            if (request.progress) request.progress(done, cells.size());
+        });
     });
+    if (stopped) return failure(ErrorCode::RuntimeFailure, "", "stopped");
 
     // Unless a baseline was asked for, the fewest devices that every line could be predicted on are it.
     if (!request.baseline) {

@@ -1,7 +1,9 @@
 // Scaling: the same training on more and more devices, against a stated baseline (docs/models/scaling-efficiency.md).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +39,8 @@ struct ScalingRequest {
     std::vector<std::string> strategies;   ///< empty: the scenario's
     std::optional<std::int64_t> baseline;  ///< empty: 1 if asked for, else the fewest
     int threads = 0;                       ///< 0: all cores
+    std::function<bool()> stop = {};       ///< asked before every point, by any thread: end without an answer
+    std::function<void(std::size_t done, std::size_t all)> progress = {};  ///< after every point; one thread at a time
 };
 
 struct ScalingPoint {
@@ -65,7 +69,7 @@ struct ScalingStudy {
 };
 
 /// Predicts all points, in parallel; the answer does not depend on the number of threads. Fails where the request is off;
-/// a single point that cannot be predicted is skipped with its reason.
+/// a single point that cannot be predicted is skipped with its reason. Stopped, it fails with RuntimeFailure "stopped".
 Result<ScalingStudy> studyScaling(const ScalingRequest& request, const Catalogs& catalogs);
 
 Json toJson(const ScalingStudy& study);
