@@ -25,4 +25,28 @@ double busbwFactor(std::string_view op, std::int64_t n);
 /// One row per communication slice of `rank` that has details, by start. O(slices).
 std::vector<CollectiveRow> collectivesOf(const Trace& trace, std::int64_t rank);
 
+/// One collective on all the ranks of the trace that took part.
+struct MatchedCollective {
+    std::int32_t collective = 0;        ///< details: an index into Trace::collectives
+    std::vector<std::uint32_t> slices;  ///< one per rank, by rank
+    Time begin, end;                    ///< from the first arrival to the last end
+    Time transfer;                      ///< the shortest slice: that of the rank that came last. Needs no common clock
+    double algbw = 0, busbw = 0;        ///< of the transfer, in bytes per second; 0 if bytes or time are not known
+    bool isComplete = false;            ///< as many ranks as the group has
+};
+
+/// How long a slice of it waited for the slowest rank: what it took longer than the transfer.
+inline Time waitOf(const Trace& trace, const MatchedCollective& matched, std::uint32_t slice) { return trace.duration[slice] - matched.transfer; }
+
+/// All collectives, by begin. Slices of different ranks are one collective if they have the same details, or group, operation and
+/// sequence number, or (where the file has none) are the n-th of that operation and size in their group. O(n log n).
+std::vector<MatchedCollective> matchCollectives(const Trace& trace);
+
+/// Flows of kind Collective from rank to rank through each collective, to draw and to walk along.
+std::vector<Flow> collectiveFlows(const std::vector<MatchedCollective>& matched);
+
+/// Bytes per second that collectives put on each rank's link over time, one counter "link load" per rank: a collective's bytes ×
+/// busbwFactor over its transfer, which ends with its slice. Sums where several run at once.
+std::vector<CounterSeries> linkLoad(const Trace& trace, const std::vector<MatchedCollective>& matched);
+
 }  // namespace ringside
