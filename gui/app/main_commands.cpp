@@ -25,6 +25,7 @@ void MainWindow::addCommands() {
                        if (state.selection()) state.clearSelection();
                        else state.selectSlice({});
                    })});
+    addTimelineCommands();
     commands_.add({.id = "window.panels", .menu = "View", .title = "Hide or show panels", .help = "Gives the timeline the whole window, and back", .keys = {QKeySequence("Q")},
                    .run = [this] { togglePanels(); }, .shownKeys = {}, .separatorBefore = true});
     for (const ThemeColors& colors : allThemes())

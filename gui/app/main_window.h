@@ -50,6 +50,9 @@ protected:
 
 private:
     void addCommands();
+    void addTimelineCommands();
+    void showTrackFinder();
+    void saveText(const QString& title, const QString& suggested, const std::string& text);
     void addPanels();
     void addToolBar();
     void addStatusBar();

@@ -49,6 +49,10 @@ Result<void> takeScreenshot(MainWindow& window, Workspace& workspace, const GuiO
     window.show();
     applyView(window, workspace, options);
     if (!settle(window)) return failure(ErrorCode::RuntimeFailure, options.screenshot.toStdString(), "the panels were not done after a minute");
+    if (options.screenshot.endsWith(".svg", Qt::CaseInsensitive)) {
+        if (!window.currentView()) return failure(ErrorCode::Usage, "--screenshot", "an .svg has the timeline alone, and no file was given");
+        return window.currentView()->savePicture(options.screenshot);
+    }
     QImage image(window.size() * window.devicePixelRatioF(), QImage::Format_RGB32);
     image.setDevicePixelRatio(window.devicePixelRatioF());
     window.render(&image);

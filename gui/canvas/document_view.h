@@ -1,4 +1,4 @@
-// DocumentView: the tab of one session: its timeline.
+// DocumentView: the tab of one session: search, overview, timeline, legend.
 #pragma once
 
 #include <QWidget>
@@ -7,15 +7,25 @@
 
 namespace ringside::gui {
 
+class SearchBar;
+class TimelineWidget;
+
 class DocumentView : public QWidget {
     Q_OBJECT
 public:
     DocumentView(Session& session, const GuiContext& context, QWidget* parent = nullptr);
 
     Session& session() { return session_; }
+    TimelineWidget& timeline() { return *timeline_; }
+    SearchBar& search() { return *search_; }
+
+    /// The view as a picture: .svg as shapes, everything else as PNG.
+    Result<void> savePicture(const QString& path);
 
 private:
     Session& session_;
+    SearchBar* search_;
+    TimelineWidget* timeline_;
 };
 
 }  // namespace ringside::gui

@@ -1,7 +1,9 @@
 #include "gui/core/document.h"
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <fstream>
 
 namespace ringside::gui {
 
@@ -12,6 +14,11 @@ DocumentPtr makeDocument(Document parts) {
         last = std::max(last, parts.trace.start[i] + parts.trace.duration[i]);
     }
     parts.range = {std::min(first, last), last};
+    parts.index = SliceIndex(parts.trace);
+    parts.flows = FlowIndex(parts.trace);
+    parts.counters.clear();
+    for (const CounterSeries& counter : parts.trace.counters) parts.counters.emplace_back(counter);
+    parts.phases = stepsAndPhases(parts.trace);
     if (parts.title.empty()) parts.title = parts.path.empty() ? parts.trace.title : std::filesystem::path(parts.path).filename().string();
     return std::make_shared<const Document>(std::move(parts));
 }
@@ -33,12 +40,53 @@ Result<DocumentPtr> predictDocument(std::shared_ptr<const Scenario> scenario, st
     return makeDocument(std::move(parts));
 }
 
+namespace {
+
+/// A scenario is small and says what it is; anything else is for the reader of traces.
+bool looksLikeScenario(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    std::string head(64 * 1024, '\0');
+    in.read(head.data(), static_cast<std::streamsize>(head.size()));
+    head.resize(static_cast<std::size_t>(in.gcount()));
+    const std::size_t brace = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+    if (brace == std::string::npos || head[brace] != '{' || head.find("\"traceEvents\"") != std::string::npos) return false;
+    return head.find("\"ringside-scenario\"") != std::string::npos || head.find("\"model\"") != std::string::npos;
+}
+
+Result<DocumentPtr> openTraces(const std::vector<std::string>& paths, const OpenProgress& progress, std::stop_token stop) {
+    std::atomic<bool> cancel = false;
+    const std::stop_callback onStop(stop, [&] { cancel = true; });
+    ReadTraceOptions options;
+    options.progress = [&](double share) {
+        if (progress) progress(0.9 * share);
+    };
+    options.cancel = &cancel;
+    TRY(ImportedTrace imported, readTrace(paths, options));
+    Document parts;
+    parts.trace = std::move(imported.trace);
+    // Where each slice stands in its file is asked for by the args alone.
+    imported.trace = Trace();
+    imported.trace.origin = std::move(parts.trace.origin);
+    parts.trace.origin.clear();
+    parts.notes = std::move(imported.notes);
+    parts.path = paths.front();
+    if (paths.size() > 1) parts.title = std::filesystem::path(paths.front()).filename().string() + " and " + std::to_string(paths.size() - 1) + " more";
+    for (const TraceDevice& device : imported.metadata.devices) parts.capacity = std::max(parts.capacity, device.memory);
+    parts.imported = std::make_shared<const ImportedTrace>(std::move(imported));
+    return makeDocument(std::move(parts));
+}
+
+}  // namespace
+
 Result<DocumentPtr> openDocument(const std::string& path, const Catalogs& catalogs, const OpenProgress& progress, std::stop_token stop) {
+    if (!looksLikeScenario(path)) return openTraces({path}, progress, stop);
     TRY(const Json document, readJsonFile(path));
-    if (progress) progress(0.1);
     TRY(Scenario scenario, resolveScenario(document, path, catalogs));
-    if (stop.stop_requested()) return failure(ErrorCode::RuntimeFailure, path, "cancelled");
+    if (progress) progress(0.2);
+    if (stop.stop_requested()) return failure(ErrorCode::RuntimeFailure, path, "was cancelled");
     return predictDocument(std::make_shared<const Scenario>(std::move(scenario)), path);
 }
+
+Result<DocumentPtr> openRanks(const std::vector<std::string>& paths, const OpenProgress& progress, std::stop_token stop) { return openTraces(paths, progress, stop); }
 
 }  // namespace ringside::gui

@@ -5,12 +5,16 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
+#include "gui/timeline/counter_geometry.h"
+#include "gui/timeline/flow_index.h"
+#include "gui/timeline/slice_index.h"
 #include "gui/timeline/time_range.h"
 #include "model/base/result.h"
 #include "sim/prediction.h"
 #include "sim/scenario.h"
-#include "traces/import/import_notes.h"
+#include "traces/import/read_trace.h"
 #include "traces/trace.h"
 
 namespace ringside::gui {
@@ -21,10 +25,17 @@ struct Document {
     ImportNotes notes;
     std::string title;  ///< "gpt2-xl under ddp on 16 ranks (predicted)", or the file's name
     std::string path;   ///< empty where it was never a file
+    std::shared_ptr<const ImportedTrace> imported; ///< what a file said beside its trace, and the args of its slices; null where predicted
     std::shared_ptr<const Scenario> scenario;      ///< null for a trace from elsewhere
     std::shared_ptr<const Prediction> prediction;  ///< null for a trace from elsewhere; made with memoryTimeline
     Bytes capacity = 0;  ///< of a device's memory; 0 where not known
-    TimeRange range;     ///< from the first start (at most zero) to the last end
+
+    // Made by makeDocument.
+    TimeRange range;     ///< from the first start to the last end
+    SliceIndex index;
+    FlowIndex flows;
+    std::vector<CounterIndex> counters;  ///< one per Trace::counters
+    std::vector<Phase> phases;
 };
 
 using DocumentPtr = std::shared_ptr<const Document>;
@@ -39,7 +50,10 @@ Result<DocumentPtr> predictDocument(std::shared_ptr<const Scenario> scenario, st
 using OpenProgress = std::function<void(double)>;
 
 /// Opens a scenario (predicts it) or any trace that Ringside reads, told by content. `catalogs` names what a scenario names.
-/// Gives up with RuntimeFailure "cancelled" soon after a stop is requested.
+/// Gives up with "was cancelled" soon after a stop is requested.
 Result<DocumentPtr> openDocument(const std::string& path, const Catalogs& catalogs, const OpenProgress& progress = {}, std::stop_token stop = {});
+
+/// The files of several ranks as one document, their clocks brought together; the notes say how.
+Result<DocumentPtr> openRanks(const std::vector<std::string>& paths, const OpenProgress& progress = {}, std::stop_token stop = {});
 
 }  // namespace ringside::gui

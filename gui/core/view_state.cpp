@@ -12,12 +12,18 @@ void ViewState::reset(const TimeRange& trace) {
     tracks_.clear();
     instant_.reset();
     markers_.clear();
+    trackOptions_ = {};
+    hits_.clear();
+    path_.clear();
     history_.clear(wholeTrace(trace));
     show(wholeTrace(trace));
     emit selectionChanged();
     emit sliceChanged();
     emit instantChanged();
     emit markersChanged();
+    emit trackOptionsChanged();
+    emit hitsChanged();
+    emit pathChanged();
 }
 
 void ViewState::renew(const TimeRange& trace) {
@@ -30,10 +36,15 @@ void ViewState::renew(const TimeRange& trace) {
         else selection_ = cut;
     }
     if (instant_) instant_ = std::clamp(*instant_, trace.begin, trace.end);
+    hits_.clear();
+    path_.clear();
     show(whole ? wholeTrace(trace) : keepInside(window_, trace));
     emit selectionChanged();
     emit sliceChanged();
     emit instantChanged();
+    emit trackOptionsChanged();
+    emit hitsChanged();
+    emit pathChanged();
 }
 
 void ViewState::show(const TimeRange& window) {
@@ -93,6 +104,27 @@ void ViewState::addMarker(Time at, QString label) {
 void ViewState::removeMarkers() {
     markers_.clear();
     emit markersChanged();
+}
+
+void ViewState::reveal(std::uint32_t slice) {
+    selectSlice(slice);
+    emit revealRequested(slice);
+}
+
+void ViewState::setTrackOptions(TrackOptions options) {
+    if (options == trackOptions_) return;
+    trackOptions_ = std::move(options);
+    emit trackOptionsChanged();
+}
+
+void ViewState::setHits(std::vector<std::uint32_t> hits) {
+    hits_ = std::move(hits);
+    emit hitsChanged();
+}
+
+void ViewState::setPath(std::vector<PathPiece> path) {
+    path_ = std::move(path);
+    emit pathChanged();
 }
 
 }  // namespace ringside::gui

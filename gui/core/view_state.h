@@ -10,12 +10,19 @@
 #include <QString>
 
 #include "gui/timeline/navigation.h"
+#include "gui/timeline/track_layout.h"
 
 namespace ringside::gui {
 
 struct TimeMarker {
     Time at;
     QString label;
+};
+
+/// A stretch of a slice that is on the critical path.
+struct PathPiece {
+    std::uint32_t slice = 0;
+    TimeRange range;
 };
 
 class ViewState : public QObject {
@@ -43,6 +50,12 @@ public:
     /// The instant that panels about an instant (memory) show.
     const std::optional<Time>& instant() const { return instant_; }
     const std::vector<TimeMarker>& markers() const { return markers_; }
+    /// Which tracks are shown, and how.
+    const TrackOptions& trackOptions() const { return trackOptions_; }
+    /// What a search found, sorted; empty: nothing, or no search.
+    const std::vector<std::uint32_t>& hits() const { return hits_; }
+    /// Drawn over the timeline, in order of time; empty: not shown.
+    const std::vector<PathPiece>& path() const { return path_; }
     bool canGoBack() const { return history_.canGoBack(); }
     bool canGoForward() const { return history_.canGoForward(); }
 
@@ -55,9 +68,14 @@ public slots:
     void select(const ringside::gui::TimeRange& range, std::vector<std::uint32_t> tracks = {});
     void clearSelection();
     void selectSlice(std::optional<std::uint32_t> slice);
+    /// Selects the slice and asks the timeline to bring it into view: for rows of tables.
+    void reveal(std::uint32_t slice);
     void setInstant(std::optional<ringside::Time> at);
     void addMarker(ringside::Time at, QString label = {});
     void removeMarkers();
+    void setTrackOptions(ringside::gui::TrackOptions options);
+    void setHits(std::vector<std::uint32_t> hits);
+    void setPath(std::vector<ringside::gui::PathPiece> path);
 
 signals:
     void windowChanged();
@@ -65,6 +83,10 @@ signals:
     void sliceChanged();
     void instantChanged();
     void markersChanged();
+    void trackOptionsChanged();
+    void hitsChanged();
+    void pathChanged();
+    void revealRequested(std::uint32_t slice);  ///< by reveal()
 
 private:
     void show(const TimeRange& window);
@@ -75,6 +97,9 @@ private:
     std::vector<std::uint32_t> tracks_;
     std::optional<Time> instant_;
     std::vector<TimeMarker> markers_;
+    TrackOptions trackOptions_;
+    std::vector<std::uint32_t> hits_;
+    std::vector<PathPiece> path_;
     WindowHistory history_;
 };
 
