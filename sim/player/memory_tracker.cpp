@@ -30,9 +30,11 @@ BufferId largestAlive(const RankProgram& program, TaskId peakTask) {
 MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& options, const std::vector<TaskTimes>* times) {
     MemoryReport report;
     report.outside = options.contextBytes + options.ncclBytes;
+    report.capacity = options.capacityBytes;
     const Bytes room = options.capacityBytes > 0 ? std::max<Bytes>(0, options.capacityBytes - report.outside) : CachingAllocator::kUnlimited;
     CachingAllocator allocator(options.expandableSegments, room);
     std::vector<CachingAllocator::Block> blocks(program.buffers.size(), CachingAllocator::kNoBlock);
+    std::vector<std::size_t> lifeOf(options.timeline ? program.buffers.size() : 0);
 
     CategoryBytes live{};
     live[static_cast<std::size_t>(MemoryCategory::Context)] = options.contextBytes;
@@ -42,12 +44,15 @@ MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& option
         Time until;
         MemoryCategory category;
         CachingAllocator::Block block;  // the buffer may be allocated anew in the meantime
+        std::size_t life;
     };
     std::vector<Deferred> deferred;
-    const auto giveBack = [&](MemoryCategory category, CachingAllocator::Block block) {
+    const auto giveBack = [&](MemoryCategory category, CachingAllocator::Block block, std::size_t life, TaskId t) {
         live[static_cast<std::size_t>(category)] -= allocator.sizeOf(block);
         allocator.free(block);
+        if (options.timeline) report.lives[life].until = t;
     };
+    bool beforeStep = true;
     const auto allocate = [&](BufferId b, TaskId t) {
         const Buffer& buffer = program.buffers[b];
         if (buffer.onHost) {
@@ -68,6 +73,10 @@ MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& option
             blocks[b] = allocator.allocate(buffer.bytes, buffer.stream);
         }
         live[static_cast<std::size_t>(buffer.category)] += allocator.sizeOf(blocks[b]);
+        if (options.timeline) {
+            lifeOf[b] = report.lives.size();
+            report.lives.push_back({b, allocator.sizeOf(blocks[b]), beforeStep ? kNoTask : t, kNoTask});
+        }
         if (allocator.allocated() > peak) {
             peak = allocator.allocated();
             report.atPeak = live;
@@ -77,6 +86,7 @@ MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& option
 
     for (BufferId b = 0; b < program.buffers.size(); ++b)
         if (program.buffers[b].persistent) allocate(b, 0);
+    beforeStep = false;
     CachingAllocator setup(options.expandableSegments, CachingAllocator::kUnlimited);
     for (const Bytes bytes : program.setup) setup.allocate(bytes, kComputeStream);
     const Bytes reservedInSetup = setup.reserved() + allocator.reserved();
@@ -89,15 +99,15 @@ MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& option
                 if (!deferred.empty())
                     std::erase_if(deferred, [&](const Deferred& waiting) {
                         if (waiting.until > (*times)[t].issued) return false;
-                        giveBack(waiting.category, waiting.block);
+                        giveBack(waiting.category, waiting.block, waiting.life, t);
                         return true;
                     });
                 allocate(use.buffer, t);
                 changed = true;
             } else if (use.kind == UseKind::Free) {
                 if (buffer.onHost) hostLive -= buffer.bytes;
-                else if (buffer.deferredFree && times) deferred.push_back({(*times)[t].end, buffer.category, blocks[use.buffer]});
-                else giveBack(buffer.category, blocks[use.buffer]);
+                else if (buffer.deferredFree && times) deferred.push_back({(*times)[t].end, buffer.category, blocks[use.buffer], options.timeline ? lifeOf[use.buffer] : 0});
+                else giveBack(buffer.category, blocks[use.buffer], options.timeline ? lifeOf[use.buffer] : 0, t);
                 changed = true;
             }
         }

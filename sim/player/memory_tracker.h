@@ -30,6 +30,14 @@ struct MemorySample {
     Bytes reserved = 0;
 };
 
+/// A buffer from its allocation to its release.
+struct BufferLife {
+    BufferId buffer = 0;
+    Bytes bytes = 0;                   ///< as the allocator rounds them
+    TaskId from = kNoTask;             ///< the task that allocated it; kNoTask: it was there before the step
+    TaskId until = kNoTask;            ///< at whose issue it came back; kNoTask: it is kept
+};
+
 struct MemoryReport {
     Bytes peakAllocated = 0;           ///< by the allocator (what torch.cuda.max_memory_allocated reports)
     Bytes peakReserved = 0;            ///< by the allocator (max_memory_reserved)
@@ -42,7 +50,9 @@ struct MemoryReport {
     bool failedBeforeStep = false;     ///< already what lives all the time (parameters, optimizer state, buckets) does not fit
     TaskId failedTask = 0;             ///< first task whose allocation does not fit
     BufferId failedBuffer = 0;
+    Bytes capacity = 0;                ///< as given; 0: not limited
     std::vector<MemorySample> samples;
+    std::vector<BufferLife> lives;     ///< of buffers on the device, with the samples
 
     Bytes peakDevice() const { return peakReserved + outside; }  ///< what nvidia-smi shows
 };

@@ -60,9 +60,10 @@ std::string_view torchCollective(CollectiveOp op) {
     return "allreduce";
 }
 
-void addMemory(TraceBuilder& builder, const std::vector<TaskTimes>& times, const MemoryReport& memory, std::int64_t rank) {
+void addMemory(TraceBuilder& builder, const Schedule& schedule, const RankProgram& program, const std::vector<TaskTimes>& times, const MemoryReport& memory, std::int64_t rank) {
     CounterSeries categories, reserved;
     categories.rank = reserved.rank = rank;
+    categories.limit = reserved.limit = memory.capacity;
     categories.name = "memory by category";
     reserved.name = "memory reserved";
     reserved.series = {"reserved"};
@@ -76,6 +77,34 @@ void addMemory(TraceBuilder& builder, const std::vector<TaskTimes>& times, const
     }
     builder.addCounter(std::move(categories));
     builder.addCounter(std::move(reserved));
+    std::vector<std::uint32_t> names(program.buffers.size(), 0xffffffffU);
+    for (const BufferLife& life : memory.lives) {
+        const Buffer& buffer = program.buffers[life.buffer];
+        std::uint32_t& name = names[life.buffer];
+        if (name == 0xffffffffU) name = builder.internName(bufferName(schedule, buffer));
+        const Time begin = life.from == kNoTask ? Time{} : times[life.from].issued, end = life.until == kNoTask ? Time::max() : times[life.until].issued;
+        builder.addAllocation({rank, begin, std::max(begin, end), life.bytes, name, builder.internName(nameOf(buffer.category))});
+    }
+}
+
+bool isWorld(const Schedule& schedule, std::uint32_t axis) { return schedule.axes[axis].size == schedule.world; }
+
+/// The first axis of all ranks is PyTorch's default group, which has no name.
+std::string groupName(const Schedule& schedule, std::uint32_t axis) {
+    if (isWorld(schedule, axis)) {
+        std::uint32_t first = 0;
+        while (!isWorld(schedule, first)) ++first;
+        if (first == axis) return {};
+    }
+    return schedule.axes[axis].name;
+}
+
+std::vector<std::int64_t> groupRanks(const Schedule& schedule, std::uint32_t axis, std::int64_t rank) {
+    std::vector<std::int64_t> ranks;
+    if (isWorld(schedule, axis)) return ranks;
+    const RankSet group = schedule.axes[axis].groupOf(rank);
+    for (std::int64_t i = 0; i < group.count; ++i) ranks.push_back(group.at(i));
+    return ranks;
 }
 
 /// The servers' tracks stand after the last rank's. All servers do the same at the same time: one of them is drawn.
@@ -139,7 +168,7 @@ Trace traceOf(const Schedule& schedule, const Prices& prices, const Timeline& ti
         for (std::size_t i = 0; i < program.streams.size(); ++i)
             tracks.push_back(builder.addTrack(rank, static_cast<std::int64_t>(i), trackKind(program.streams[i].kind), program.streams[i].name));
         std::vector<std::uint32_t> sliceOf(program.tasks.size());
-        std::int64_t sequence = 0;
+        std::vector<std::int64_t> sequences(schedule.axes.size(), 0);
         for (TaskId t = 0; t < program.tasks.size(); ++t) {
             const Task& task = program.tasks[t];
             const TaskTimes& times = timeline.classes[c][t];
@@ -148,7 +177,8 @@ Trace traceOf(const Schedule& schedule, const Prices& prices, const Timeline& ti
                 const CollectiveWork& work = schedule.collectives[task.work];
                 const CollectiveCost& cost = prices.collectives[task.work].cost;
                 collective = builder.addCollective({std::string(torchCollective(work.op)), work.elements, std::string(torchDtype(work.dtype)), work.bytes(),
-                                                    schedule.axes[work.axis].size, sequence++, std::string(nameOf(cost.algorithm)), std::string(nameOf(cost.protocol))});
+                                                    schedule.axes[work.axis].size, sequences[work.axis]++, std::string(nameOf(cost.algorithm)), std::string(nameOf(cost.protocol)),
+                                                    groupName(schedule, work.axis), groupRanks(schedule, work.axis, rank)});
             }
             sliceOf[t] = builder.addSlice(tracks[task.stream], times.start, times.end - times.start, categoryOf(task), builder.internName(taskName(schedule, task)), t, collective);
             if (isLaunched(task)) {
@@ -157,10 +187,10 @@ Trace traceOf(const Schedule& schedule, const Prices& prices, const Timeline& ti
                 const std::uint32_t launched = builder.addSlice(tracks[kHostStream], times.issued - cost, cost, SliceCategory::Host, launch);
                 builder.addFlow(launched, sliceOf[t], Flow::Kind::Launch);
             }
-            if (task.stream != kHostStream)
+            if (task.stream != kHostStream || task.kind == TaskKind::HostSync)
                 for (const TaskId earlier : program.dependenciesOf(task)) builder.addFlow(sliceOf[earlier], sliceOf[t], Flow::Kind::Dependency);
         }
-        if (memory && c == memoryClass) addMemory(builder, timeline.classes[c], *memory, rank);
+        if (memory && c == memoryClass) addMemory(builder, schedule, program, timeline.classes[c], *memory, rank);
     }
     addServer(builder, schedule, timeline);
     return builder.build();

@@ -70,6 +70,7 @@ public:
         flows();
         for (const Instant& at : trace_.instants)
             if (wanted(at.track)) instant(at);
+        allocations();
         for (const CounterSeries& counter : trace_.counters)
             if (!options_.rank || counter.rank == *options_.rank) counters(counter);
         put("\n  ],\n  \"traceName\": {}\n}}\n", jsonString(trace_.title));
@@ -351,6 +352,35 @@ private:
         put("{{\"ph\": \"i\", \"s\": \"t\", \"name\": {}, \"pid\": {}, \"tid\": {}, \"ts\": ", names_[instant.name], trace_.tracks[instant.track].rank, rows_[instant.track][0].tid);
         microseconds(instant.at);
         out_ += '}';
+    }
+
+    /// As PyTorch's profiler writes memory, with the tensor's name and category beside. Addresses are numbers of allocations.
+    void allocations() {
+        struct Change {
+            Time at;
+            std::size_t allocation;
+            bool frees;
+        };
+        std::vector<Change> changes;
+        for (std::size_t a = 0; a < trace_.allocations.size(); ++a) {
+            const Allocation& allocation = trace_.allocations[a];
+            if (options_.rank && allocation.rank != *options_.rank) continue;
+            changes.push_back({allocation.begin, a, false});
+            if (allocation.end < Time::max()) changes.push_back({allocation.end, a, true});
+        }
+        std::stable_sort(changes.begin(), changes.end(), [](const Change& x, const Change& y) { return x.at < y.at; });
+        std::map<std::int64_t, Bytes> total;
+        for (const Change& change : changes) {
+            const Allocation& allocation = trace_.allocations[change.allocation];
+            const Bytes bytes = change.frees ? -allocation.bytes : allocation.bytes;
+            total[allocation.rank] += bytes;
+            event();
+            put("{{\"ph\": \"i\", \"s\": \"t\", \"cat\": \"cpu_instant_event\", \"name\": \"[memory]\", \"pid\": {}, \"tid\": {}, \"ts\": ", allocation.rank, stepTid_[allocation.rank]);
+            microseconds(change.at);
+            put(", \"args\": {{\"Device Type\": 1, \"Device Id\": {}, \"Addr\": {}, \"Bytes\": {}, \"Total Allocated\": {}", allocation.rank, change.allocation + 1, bytes, total[allocation.rank]);
+            if (!change.frees) put(", \"tensor\": {}, \"memory category\": {}", names_[allocation.name], names_[allocation.category]);
+            out_ += "}}";
+        }
     }
 
     void counters(const CounterSeries& counter) {

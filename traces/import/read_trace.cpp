@@ -1,12 +1,12 @@
 #include "traces/import/read_trace.h"
 
-#include <algorithm>
-#include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "model/base/check.h"
 #include "traces/import/event_values.h"
+#include "traces/import/merge_ranks.h"
 #include "traces/import/trace_assembly.h"
 #include "traces/import/trace_events.h"
 
@@ -74,7 +74,16 @@ Result<std::vector<std::pair<std::string, std::string>>> ImportedTrace::argsOf(s
 Result<ImportedTrace> readTrace(const std::vector<std::string>& paths, const ReadTraceOptions& options) {
     CHECK(!paths.empty());
     if (paths.size() == 1) return readOne(paths.front(), 0, options);
-    return badInput(paths[1], "only one file can be read");
+    if (paths.size() >= 65535) return badInput(paths.front(), fmt::format("{} files were named; at most 65,534 can be shown together", paths.size()));
+    std::vector<ImportedTrace> parts;
+    for (std::size_t p = 0; p < paths.size(); ++p) {
+        ReadTraceOptions each = options;
+        if (options.progress)
+            each.progress = [&, p](double fraction) { options.progress((static_cast<double>(p) + fraction) / static_cast<double>(paths.size())); };
+        TRY(ImportedTrace part, readOne(paths[p], 0, each));
+        parts.push_back(std::move(part));
+    }
+    return mergeRanks(std::move(parts));
 }
 
 }  // namespace ringside

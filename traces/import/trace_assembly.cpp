@@ -308,6 +308,7 @@ void TraceAssembly::asyncEvent(const TraceEvent& event) {
 void TraceAssembly::instant(const TraceEvent& event) {
     Time time;
     if (!timeOf(event, event.ts, time)) return;
+    if (isOurs_ && event.name.text == "[memory]") return ourAllocation(event, time);
     const std::uint32_t row = rowOf(event);
     if (event.name.text == "[memory]" && event.args.kind == JsonToken::Kind::Object) {
         MemoryEvent memory = memoryEventFromArgs(event.args.text);
@@ -317,6 +318,23 @@ void TraceAssembly::instant(const TraceEvent& event) {
         return;
     }
     builder_.addInstant(trackOf(row), time, nameOf(event.name));
+}
+
+/// Ours say the tensor with its allocation; the release is found by its number.
+void TraceAssembly::ourAllocation(const TraceEvent& event, Time at) {
+    const MemoryEvent memory = memoryEventFromArgs(event.args.text);
+    if (memory.bytes < 0) {
+        const auto it = ourAllocations_.find(memory.address);
+        if (it != ourAllocations_.end()) it->second.end = at;
+        return;
+    }
+    Allocation allocation{keyOf(event.pid), at, Time::max(), memory.bytes, 0, 0};
+    allocation.name = allocation.category = builder_.internName("allocation");
+    forEachMember(event.args.text, [&](std::string_view key, const JsonToken& value) {
+        if (key == "tensor") allocation.name = nameOf(value);
+        else if (key == "memory category") allocation.category = nameOf(value);
+    });
+    ourAllocations_.try_emplace(memory.address, allocation);
 }
 
 void TraceAssembly::counter(const TraceEvent& event) {

@@ -84,6 +84,7 @@ private:
     void end(const TraceEvent& event);
     void asyncEvent(const TraceEvent& event);
     void instant(const TraceEvent& event);
+    void ourAllocation(const TraceEvent& event, Time at);
     void counter(const TraceEvent& event);
     void flow(const TraceEvent& event);
     void metadata(const TraceEvent& event);
@@ -141,6 +142,7 @@ private:
     std::unordered_map<std::int64_t, std::uint32_t> ourSlices_;
     std::vector<Flow> ourFlows_;                           ///< by the ids of our own export
     std::unordered_map<std::int64_t, std::int32_t> ourCollectives_;
+    std::map<std::int64_t, Allocation> ourAllocations_;    ///< by the number in our own export
     std::vector<std::string> groupNames_;                  ///< per collective
     std::vector<std::uint32_t> vague_;                     ///< communication kernels of which only the name is known
     std::vector<MemoryEvent> memory_;                      ///< `track` is the row until they are added

@@ -389,6 +389,7 @@ Result<ImportedTrace> TraceAssembly::finish() {
     out.format = format;
     out.files = {name_};
     builder_.setTitle(title_.empty() ? name_.substr(name_.rfind('/') + 1) : title_);
+    for (const auto& [number, allocation] : ourAllocations_) builder_.addAllocation(allocation);
     std::vector<std::uint32_t> newIds;
     out.trace = builder_.build(&newIds);
     out.trace.rankNames = std::move(rankNames_);

@@ -500,6 +500,11 @@ Trace anyTrace() {
         builder.addCounter(std::move(counter));
     }
     for (int i = 0, n = *gen::inRange(0, 3); i < n; ++i) builder.addInstant(*gen::elementOf(tracks), us(*gen::inRange(0, 50)), builder.internName("instant"));
+    for (int i = 0, n = *gen::inRange(0, 5); i < n; ++i) {
+        const std::int64_t begin = *gen::inRange(0, 50);
+        builder.addAllocation({*gen::inRange<std::int64_t>(0, ranks), us(static_cast<double>(begin)), *gen::arbitrary<bool>() ? Time::max() : us(static_cast<double>(begin + *gen::inRange(0, 9))), 512 * (i + 1),
+                               builder.internName("tensor " + std::to_string(i)), builder.internName("activations")});
+    }
     return builder.build();
 }
 
