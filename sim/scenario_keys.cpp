@@ -33,7 +33,7 @@ std::vector<ScenarioKey> table() {
         {"network", name(), "the node kind's usual one", "network of the catalogue"},
         {"cluster", name(), "", "cluster of the catalogue, or path to a cluster file; instead of --device … --node"},
         {"strategy.name", name(), "ddp, or single on one device", "how training is spread"},
-        {"profile", name(), "", "profile of the catalogue, or path to a profile file"},
+        {"profile", name(), "the datasheet's", "profile of the catalogue, or path to a profile file"},
         {"step", word({"steady", "first"}), "steady", "a step after warm-up, or step 1"},
 
         {"training.seq_len", whole(1, kMaxSeqLen, "tokens"), "the model's own", "tokens per sample"},

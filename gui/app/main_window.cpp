@@ -22,6 +22,8 @@
 #include "gui/app/error_bar.h"
 #include "gui/app/panel_list.h"
 #include "gui/canvas/document_view.h"
+#include "gui/compare/compare_view.h"
+#include "gui/study/study_view.h"
 
 namespace ringside::gui {
 
@@ -78,6 +80,8 @@ MainWindow::MainWindow(Workspace& workspace, Theme& theme, QWidget* parent) : QM
 
     addCommands();
     addPanels();
+    addStudyCommands(context());
+    addCompareCommands(context(), this);
     addStatusBar();
     commands_.fillMenus(*menuBar());
     addToolBar();
@@ -219,7 +223,7 @@ void MainWindow::openExample(int index) {
     const Result<DocumentPtr> document = [&]() -> Result<DocumentPtr> {
         TRY(const Json json, parseJson(example.scenario.toStdString(), example.title.toStdString()));
         TRY(Scenario scenario, resolveScenario(json, example.title.toStdString(), workspace_.catalogs()));
-        return predictDocument(std::make_shared<const Scenario>(std::move(scenario)));
+        return predictDocument(std::make_shared<const Scenario>(std::move(scenario)), {}, json);
     }();
     if (document) workspace_.add(*document);
     else showError(document.error());

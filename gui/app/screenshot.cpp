@@ -8,7 +8,10 @@
 #include <QPainter>
 
 #include "gui/canvas/document_view.h"
+#include "gui/compare/compare_view.h"
 #include "gui/core/background.h"
+#include "gui/scenario/predictor.h"
+#include "gui/study/study_runner.h"
 #include "traces/export/atomic_file.h"
 
 namespace ringside::gui {
@@ -23,6 +26,14 @@ void applyView(MainWindow& window, Workspace& workspace, const GuiOptions& optio
     }
 }
 
+/// The last opened file above, the other one below.
+Result<void> compareWithFile(MainWindow& window, Workspace& workspace, const QString& path) {
+    if (!workspace.current()) return {};  // what was wrong with it has been said
+    TRY(DocumentPtr other, openDocument(path.toStdString(), workspace.catalogs()));
+    showComparison(window.context(), workspace.current()->shared(), std::move(other));
+    return {};
+}
+
 }  // namespace
 
 bool settle(QWidget& window) {
@@ -33,6 +44,8 @@ bool settle(QWidget& window) {
         QCoreApplication::processEvents(QEventLoop::AllEvents | QEventLoop::WaitForMoreEvents, 30);
         bool working = false;
         for (const Background* background : window.findChildren<Background*>()) working = working || background->running();
+        for (const Predictor* predictor : window.findChildren<Predictor*>()) working = working || predictor->busy();
+        for (const StudyRunner* runner : window.findChildren<StudyRunner*>()) working = working || runner->running();
         for (const QTimer* timer : window.findChildren<QTimer*>()) working = working || (timer->isSingleShot() && timer->isActive() && timer->interval() < 1000);
         quiet = working ? 0 : quiet + 1;
         if (quiet >= 3) return true;
@@ -45,6 +58,7 @@ Result<void> takeScreenshot(MainWindow& window, Workspace& workspace, const GuiO
         TRY(DocumentPtr document, openDocument(file.toStdString(), workspace.catalogs()));
         workspace.add(std::move(document));
     }
+    if (!options.compare.isEmpty()) TRY_VOID(compareWithFile(window, workspace, options.compare));
     window.resize(options.size);
     window.show();
     applyView(window, workspace, options);
@@ -69,6 +83,8 @@ void applyWhenOpen(MainWindow& window, Workspace& workspace, const GuiOptions& o
     QObject::connect(&workspace, &Workspace::openingChanged, once, [&window, &workspace, options, once](const QString&, double progress) {
         if (progress >= 0) return;
         applyView(window, workspace, options);
+        if (!options.compare.isEmpty())
+            if (const Result<void> compared = compareWithFile(window, workspace, options.compare); !compared) window.showError(compared.error());
         once->deleteLater();
     });
     workspace.open(options.files);

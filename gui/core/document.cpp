@@ -23,7 +23,7 @@ DocumentPtr makeDocument(Document parts) {
     return std::make_shared<const Document>(std::move(parts));
 }
 
-Result<DocumentPtr> predictDocument(std::shared_ptr<const Scenario> scenario, std::string path) {
+Result<DocumentPtr> predictDocument(std::shared_ptr<const Scenario> scenario, std::string path, Json asGiven) {
     PredictOptions options;
     options.memoryTimeline = true;
     options.sensitivity = false;
@@ -35,6 +35,7 @@ Result<DocumentPtr> predictDocument(std::shared_ptr<const Scenario> scenario, st
     parts.capacity = prediction.capacityBytes;
     for (const std::string& warning : scenario->warnings) parts.notes.add(warning, parts.path);
     for (const std::string& warning : prediction.warnings) parts.notes.add(warning, parts.path);
+    parts.scenarioAsGiven = asGiven.is_null() ? toJson(*scenario) : std::move(asGiven);
     parts.scenario = std::move(scenario);
     parts.prediction = std::make_shared<const Prediction>(std::move(prediction));
     return makeDocument(std::move(parts));
@@ -80,11 +81,13 @@ Result<DocumentPtr> openTraces(const std::vector<std::string>& paths, const Open
 
 Result<DocumentPtr> openDocument(const std::string& path, const Catalogs& catalogs, const OpenProgress& progress, std::stop_token stop) {
     if (!looksLikeScenario(path)) return openTraces({path}, progress, stop);
-    TRY(const Json document, readJsonFile(path));
+    TRY(Json document, readJsonFile(path));
+    // A result holds the scenario that it answers: that is opened.
+    if (document.is_object() && document.value("format", "") == "ringside-result" && document.contains("scenario")) document = Json(document["scenario"]);
     TRY(Scenario scenario, resolveScenario(document, path, catalogs));
     if (progress) progress(0.2);
     if (stop.stop_requested()) return failure(ErrorCode::RuntimeFailure, path, "was cancelled");
-    return predictDocument(std::make_shared<const Scenario>(std::move(scenario)), path);
+    return predictDocument(std::make_shared<const Scenario>(std::move(scenario)), path, document);
 }
 
 Result<DocumentPtr> openRanks(const std::vector<std::string>& paths, const OpenProgress& progress, std::stop_token stop) { return openTraces(paths, progress, stop); }

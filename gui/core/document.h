@@ -27,6 +27,7 @@ struct Document {
     std::string path;   ///< empty where it was never a file
     std::shared_ptr<const ImportedTrace> imported; ///< what a file said beside its trace, and the args of its slices; null where predicted
     std::shared_ptr<const Scenario> scenario;      ///< null for a trace from elsewhere
+    Json scenarioAsGiven;  ///< what the scenario was resolved from, defaults left out; null for a trace from elsewhere
     std::shared_ptr<const Prediction> prediction;  ///< null for a trace from elsewhere; made with memoryTimeline
     Bytes capacity = 0;  ///< of a device's memory; 0 where not known
 
@@ -43,8 +44,8 @@ using DocumentPtr = std::shared_ptr<const Document>;
 /// Fills in what follows from the trace (range, index, …). O(slices log slices).
 DocumentPtr makeDocument(Document parts);
 
-/// Predicts and opens the answer. Fails as predict() does.
-Result<DocumentPtr> predictDocument(std::shared_ptr<const Scenario> scenario, std::string path = {});
+/// Predicts and opens the answer. Fails as predict() does. `asGiven` null: the scenario in full.
+Result<DocumentPtr> predictDocument(std::shared_ptr<const Scenario> scenario, std::string path = {}, Json asGiven = {});
 
 /// Told how far opening a file is, 0 to 1; any thread.
 using OpenProgress = std::function<void(double)>;

@@ -1,0 +1,164 @@
+#include "gui/compare/compare_view.h"
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QFileDialog>
+#include <QInputDialog>
+#include <QLabel>
+#include <QSettings>
+#include <QSplitter>
+#include <QVBoxLayout>
+
+#include <fmt/format.h>
+
+#include "gui/canvas/document_view.h"
+#include "gui/compare/delta_table.h"
+#include "gui/compare/linked_views.h"
+#include "traces/analysis/steps.h"
+
+namespace ringside::gui {
+namespace {
+
+QString text(const std::string& utf8) { return QString::fromStdString(utf8); }
+
+QLabel* caption(const char* place, const Document& document) {
+    auto* label = new QLabel(QString("<b>%1</b>&nbsp; %2").arg(place, text(document.title).toHtmlEscaped()));
+    label->setContentsMargins(12, 3, 12, 3);
+    return label;
+}
+
+QWidget* framed(QLabel* title, QWidget* view) {
+    auto* box = new QWidget;
+    auto* column = new QVBoxLayout(box);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->setSpacing(0);
+    column->addWidget(title);
+    column->addWidget(view, 1);
+    return box;
+}
+
+}  // namespace
+
+CompareView::CompareView(const GuiContext& context, DocumentPtr upper, DocumentPtr lower, QWidget* parent) : QWidget(parent), context_(context) {
+    upper_ = new Session(std::move(upper), this);
+    lower_ = new Session(std::move(lower), this);
+    const std::vector<std::int64_t> above = ranksOf(upper_->document().trace), below = ranksOf(lower_->document().trace);
+    if (!above.empty()) rank_ = above.front();
+    for (const std::int64_t rank : above)
+        if (std::find(below.begin(), below.end(), rank) != below.end()) {
+            rank_ = rank;
+            break;
+        }
+    link_ = new LinkedViews(upper_->view(), lower_->view(), this);
+    upperStep_ = new QComboBox;
+    lowerStep_ = new QComboBox;
+    fillSteps(upperStep_, upper_->document().trace);
+    fillSteps(lowerStep_, lower_->document().trace);
+    linked_ = new QCheckBox("Linked zoom");
+    linked_->setChecked(true);
+    linked_->setToolTip("What one timeline shows, the other shows too");
+    summary_ = new QLabel;
+    summary_->setObjectName("summary");
+    table_ = new DeltaTable(context.theme);
+
+    auto* bar = new QHBoxLayout;
+    bar->setContentsMargins(12, 4, 12, 4);
+    bar->addWidget(summary_, 1);
+    bar->addWidget(new QLabel("Align"));
+    bar->addWidget(upperStep_);
+    bar->addWidget(new QLabel("with"));
+    bar->addWidget(lowerStep_);
+    bar->addWidget(linked_);
+    auto* split = new QSplitter(Qt::Vertical);
+    split->addWidget(framed(caption("Above:", upper_->document()), new DocumentView(*upper_, context)));
+    split->addWidget(framed(caption("Below:", lower_->document()), new DocumentView(*lower_, context)));
+    split->addWidget(table_);
+    split->setStretchFactor(0, 3);
+    split->setStretchFactor(1, 3);
+    split->setStretchFactor(2, 2);
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->setSpacing(0);
+    column->addLayout(bar);
+    column->addWidget(split, 1);
+
+    connect(upperStep_, &QComboBox::currentIndexChanged, this, &CompareView::align);
+    connect(lowerStep_, &QComboBox::currentIndexChanged, this, &CompareView::align);
+    connect(linked_, &QCheckBox::toggled, this, [this](bool on) { link_->setLinked(on); });
+    connect(&upper_->view(), &ViewState::selectionChanged, this, &CompareView::refresh);
+    connect(&lower_->view(), &ViewState::selectionChanged, this, &CompareView::refresh);
+    connect(&context.theme, &Theme::changed, this, &CompareView::refresh);
+    align();
+}
+
+void CompareView::fillSteps(QComboBox* box, const Trace& trace) const {
+    const Steps steps = stepsOf(trace, rank_);
+    for (const Step& step : steps.steps) box->addItem(QString("step %1 (%2)").arg(step.number).arg(text(formatTime(step.length()))));
+    if (steps.steps.empty()) box->addItem("the whole trace");
+    box->setEnabled(steps.steps.size() > 1);
+}
+
+void CompareView::align() {
+    const TimeRange above = stepRange(upper_->document().trace, rank_, static_cast<std::size_t>(std::max(0, upperStep_->currentIndex())));
+    const TimeRange below = stepRange(lower_->document().trace, rank_, static_cast<std::size_t>(std::max(0, lowerStep_->currentIndex())));
+    link_->setShift(below.begin - above.begin);
+    // Both steps whole, the longer one decides.
+    const Time length = std::max(above.length(), below.length());
+    const Time room = Time::fromPicoseconds(length.picoseconds() / 40);
+    upper_->view().setWindow({above.begin - room, above.begin + length + room});
+    refresh();
+}
+
+void CompareView::refresh() {
+    const auto rangeOf = [&](Session& session, const QComboBox* step) {
+        if (session.view().selection()) return *session.view().selection();
+        return stepRange(session.document().trace, rank_, static_cast<std::size_t>(std::max(0, step->currentIndex())));
+    };
+    const TimeRange above = rangeOf(*upper_, upperStep_), below = rangeOf(*lower_, lowerStep_);
+    Deltas deltas = deltasOf(upper_->document().trace, above, lower_->document().trace, below);
+    const bool selected = upper_->view().selection().has_value();
+    const double before = above.length().seconds(), after = below.length().seconds();
+    std::string line = selected ? fmt::format("Selected range: {} above, {} below", formatSeconds(before), formatSeconds(after))
+                                : fmt::format("Step: {} above, {} below", formatSeconds(before), formatSeconds(after));
+    if (!selected && before > 0) line += fmt::format(" ({}{:.1f} %)", after >= before ? "+" : "−", std::abs(after / before - 1) * 100);
+    if (deltas.joinedByTask > 0) line += fmt::format("; {} slices joined by task id", deltas.joinedByTask);
+    if (deltas.ranks.size() == 1) line += fmt::format("; rank {}", deltas.ranks.front());
+    else if (!deltas.ranks.empty()) line += fmt::format("; {} ranks that both have", deltas.ranks.size());
+    summary_->setText(text(line));
+    table_->show(std::move(deltas));
+}
+
+QString CompareView::summary() const { return summary_->text(); }
+
+void showComparison(const GuiContext& context, DocumentPtr upper, DocumentPtr lower) {
+    const QString title = "Compare: " + text(upper->title) + " | " + text(lower->title);
+    context.workspace.showView(new CompareView(context, std::move(upper), std::move(lower)), title);
+}
+
+void addCompareCommands(const GuiContext& context, QWidget* window) {
+    context.commands.add({"compare.file", "Compare", "Compare with a file…", "Puts another trace or scenario below this one", {QKeySequence("Ctrl+Shift+O")}, [context, window] {
+                              Session* session = context.workspace.current();
+                              if (!session) return context.workspace.say("Open a trace or a scenario first");
+                              const QString path = QFileDialog::getOpenFileName(window, "Compare with", QSettings().value("folder").toString(), "Traces and scenarios (*.json *.json.gz *.gz);;All files (*)");
+                              if (path.isEmpty()) return;
+                              const Result<DocumentPtr> other = openDocument(path.toStdString(), context.workspace.catalogs());
+                              if (other) showComparison(context, session->shared(), *other);
+                              else emit context.workspace.failed(other.error());
+                          }});
+    context.commands.add({"compare.tab", "Compare", "Compare with another tab…", "Puts another open document below this one", {QKeySequence("Ctrl+D")}, [context, window] {
+                              Session* session = context.workspace.current();
+                              QStringList titles;
+                              std::vector<Session*> others;
+                              for (Session* other : context.workspace.sessions())
+                                  if (other != session) {
+                                      titles << QString("%1. %2").arg(others.size() + 1).arg(text(other->document().title));
+                                      others.push_back(other);
+                                  }
+                              if (!session || others.empty()) return context.workspace.say("Open a second trace or scenario first");
+                              bool chosen = others.size() == 1;
+                              const QString title = chosen ? titles.front() : QInputDialog::getItem(window, "Compare with", "Document", titles, 0, false, &chosen);
+                              if (chosen) showComparison(context, session->shared(), others[static_cast<std::size_t>(titles.indexOf(title))]->shared());
+                          }});
+}
+
+}  // namespace ringside::gui

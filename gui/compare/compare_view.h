@@ -1,0 +1,49 @@
+// CompareView: two documents above each other, their steps aligned and their zoom linked, and below them what differs.
+#pragma once
+
+#include <QWidget>
+
+#include "gui/core/panel.h"
+
+class QCheckBox;
+class QComboBox;
+class QLabel;
+
+namespace ringside::gui {
+
+class DeltaTable;
+class LinkedViews;
+
+class CompareView : public QWidget {
+    Q_OBJECT
+public:
+    /// Both documents are not null.
+    CompareView(const GuiContext& context, DocumentPtr upper, DocumentPtr lower, QWidget* parent = nullptr);
+
+    Session& upper() { return *upper_; }
+    Session& lower() { return *lower_; }
+    DeltaTable& table() { return *table_; }
+    LinkedViews& link() { return *link_; }
+    QString summary() const;
+
+private:
+    void fillSteps(QComboBox* box, const Trace& trace) const;
+    void align();
+    void refresh();
+
+    GuiContext context_;
+    Session *upper_, *lower_;
+    LinkedViews* link_;
+    QComboBox *upperStep_, *lowerStep_;
+    QCheckBox* linked_;
+    QLabel* summary_;
+    DeltaTable* table_;
+    std::int64_t rank_ = 0;  ///< whose steps are aligned
+};
+
+/// Opens a comparison in a tab of its own.
+void showComparison(const GuiContext& context, DocumentPtr upper, DocumentPtr lower);
+/// Adds the commands that open comparisons: with a file, with another tab.
+void addCompareCommands(const GuiContext& context, QWidget* window);
+
+}  // namespace ringside::gui

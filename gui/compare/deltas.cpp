@@ -1,0 +1,100 @@
+#include "gui/compare/deltas.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <unordered_map>
+
+#include "traces/analysis/steps.h"
+
+namespace ringside::gui {
+namespace {
+
+bool counts(const Trace& trace, std::size_t i, const TimeRange& range, const std::vector<std::int64_t>& ranks) {
+    if (trace.category[i] == SliceCategory::Wait || trace.category[i] == SliceCategory::Marker || !range.contains(trace.start[i])) return false;
+    return ranks.empty() || std::binary_search(ranks.begin(), ranks.end(), trace.tracks[trace.track[i]].rank);
+}
+
+std::vector<std::int64_t> commonRanks(const Trace& a, const Trace& b) {
+    const std::vector<std::int64_t> of = ranksOf(a), in = ranksOf(b);
+    std::vector<std::int64_t> common;
+    std::set_intersection(of.begin(), of.end(), in.begin(), in.end(), std::back_inserter(common));
+    return common;
+}
+
+}  // namespace
+
+Deltas deltasOf(const Trace& upper, const TimeRange& upperRange, const Trace& lower, const TimeRange& lowerRange) {
+    Deltas deltas;
+    deltas.ranks = commonRanks(upper, lower);
+    std::unordered_map<std::string, std::size_t> rowOf;
+    const auto rowNamed = [&](const std::string& name, SliceCategory category) {
+        const auto [at, isNew] = rowOf.try_emplace(name, deltas.rows.size());
+        if (isNew) deltas.rows.push_back({name, category, {}, {}, {}, {}});
+        return at->second;
+    };
+    std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> byTask;  // (rank, task) → row
+    for (std::size_t i = 0; i < upper.size(); ++i) {
+        if (!counts(upper, i, upperRange, deltas.ranks)) continue;
+        const std::size_t row = rowNamed(upper.names[upper.name[i]], upper.category[i]);
+        deltas.rows[row].upper.push_back(upper.duration[i]);
+        deltas.rows[row].before += upper.duration[i];
+        if (upper.task[i] >= 0) byTask[{upper.tracks[upper.track[i]].rank, upper.task[i]}] = row;
+    }
+    for (std::size_t i = 0; i < lower.size(); ++i) {
+        if (!counts(lower, i, lowerRange, deltas.ranks)) continue;
+        auto task = lower.task[i] < 0 ? byTask.end() : byTask.find({lower.tracks[lower.track[i]].rank, lower.task[i]});
+        // Two scenarios number their tasks each for itself: an id joins only what is the same kind of work.
+        if (task != byTask.end() && deltas.rows[task->second].category != lower.category[i]) task = byTask.end();
+        const std::string& name = lower.names[lower.name[i]];
+        const bool sameName = rowOf.contains(name);
+        if (task != byTask.end() && !sameName) ++deltas.joinedByTask;
+        const std::size_t row = task != byTask.end() && !sameName ? task->second : rowNamed(name, lower.category[i]);
+        deltas.rows[row].lower.push_back(lower.duration[i]);
+        deltas.rows[row].after += lower.duration[i];
+    }
+    std::stable_sort(deltas.rows.begin(), deltas.rows.end(), [](const DeltaRow& a, const DeltaRow& b) {
+        return std::abs(a.change().picoseconds()) > std::abs(b.change().picoseconds());
+    });
+    return deltas;
+}
+
+TimeRange stepRange(const Trace& trace, std::int64_t rank, std::size_t index) {
+    const Steps steps = stepsOf(trace, rank);
+    if (steps.steps.empty()) return {Time(), trace.end()};
+    const Step& step = steps.steps[std::min(index, steps.steps.size() - 1)];
+    return {step.begin, step.end};
+}
+
+Time stepShift(const Trace& upper, const Trace& lower) {
+    const std::vector<std::int64_t> common = commonRanks(upper, lower);
+    const auto first = [&](const Trace& trace) {
+        const std::vector<std::int64_t> ranks = ranksOf(trace);
+        if (ranks.empty()) return Time();
+        return stepRange(trace, common.empty() ? ranks.front() : common.front(), 0).begin;
+    };
+    return first(lower) - first(upper);
+}
+
+PairedHistogram pairedHistogram(const DeltaRow& row, std::size_t bins) {
+    PairedHistogram histogram;
+    histogram.upper.assign(bins, 0);
+    histogram.lower.assign(bins, 0);
+    if (row.upper.empty() && row.lower.empty()) return histogram;
+    histogram.least = Time::max();
+    for (const std::vector<Time>* side : {&row.upper, &row.lower})
+        for (const Time duration : *side) {
+            histogram.least = std::min(histogram.least, duration);
+            histogram.most = std::max(histogram.most, duration);
+        }
+    const double width = std::max(1.0, static_cast<double>((histogram.most - histogram.least).picoseconds()) / static_cast<double>(bins));
+    const auto fill = [&](const std::vector<Time>& side, std::vector<std::int64_t>& into) {
+        for (const Time duration : side)
+            ++into[std::min(bins - 1, static_cast<std::size_t>(static_cast<double>((duration - histogram.least).picoseconds()) / width))];
+    };
+    fill(row.upper, histogram.upper);
+    fill(row.lower, histogram.lower);
+    return histogram;
+}
+
+}  // namespace ringside::gui

@@ -1,0 +1,111 @@
+// Two documents above each other, and the topology panel.
+#include "gui/compare/compare_view.h"
+
+#include <QTest>
+#include <QTreeWidget>
+
+#include <gtest/gtest.h>
+
+#include "gui/app/main_window.h"
+#include "gui/compare/delta_table.h"
+#include "gui/compare/linked_views.h"
+#include "gui/topology/topology_panel.h"
+
+namespace ringside::gui {
+namespace {
+
+struct CompareFixture {
+    Workspace workspace{Catalogs::builtin().value()};
+    Theme theme;
+    MainWindow window{workspace, theme};
+
+    DocumentPtr predicted(const char* text) {
+        const Json json = Json::parse(text);
+        return predictDocument(std::make_shared<const Scenario>(resolveScenario(json, "test", workspace.catalogs()).value()), {}, json).value();
+    }
+};
+
+const char* const kDdp = R"({"model": "gpt2", "device": "a100-80gb-sxm", "devices": 8, "training": {"micro_batch": 4}})";
+const char* const kSlower = R"({"model": "gpt2", "device": "a100-80gb-sxm", "devices": 8, "training": {"micro_batch": 8}})";
+
+TEST(LinkedViews, ShowTheSameStretchShifted) {
+    ViewState a, b;
+    const Time ms = Time::fromMicroseconds(1000);
+    a.reset({Time(), ms * 10});
+    b.reset({Time(), ms * 20});
+    LinkedViews link(a, b);
+    link.setShift(ms * 5);
+    a.setWindow({ms * 2, ms * 4});
+    EXPECT_EQ(b.window(), (TimeRange{ms * 7, ms * 9}));
+    b.setWindow({ms * 6, ms * 8});
+    EXPECT_EQ(a.window(), (TimeRange{ms * 1, ms * 3}));
+    a.select({ms * 2, ms * 3});
+    EXPECT_EQ(b.selection(), (TimeRange{ms * 7, ms * 8}));
+    a.clearSelection();
+    EXPECT_FALSE(b.selection());
+    link.setLinked(false);
+    a.setWindow({ms * 4, ms * 6});
+    EXPECT_EQ(b.window(), (TimeRange{ms * 6, ms * 8}));
+}
+
+TEST(CompareView, ShowsBothAndWhatDiffers) {
+    CompareFixture f;
+    showComparison(f.window.context(), f.predicted(kDdp), f.predicted(kSlower));
+    auto* view = f.window.findChild<CompareView*>();
+    ASSERT_NE(view, nullptr);
+    EXPECT_GT(view->table().table()->topLevelItemCount(), 10);
+    EXPECT_GT(view->table().deltas().rows.front().change(), Time()) << "twice the batch takes longer";
+    EXPECT_TRUE(view->summary().contains("+")) << view->summary().toStdString();
+    // The lower window follows the upper one.
+    const TimeRange window = {Time(), Time::fromMicroseconds(2000)};
+    view->upper().view().setWindow(window);
+    EXPECT_EQ(view->lower().view().window().length(), view->upper().view().window().length());
+}
+
+TEST(CompareView, FollowsASelectedRangeAndThemes) {
+    CompareFixture f;
+    showComparison(f.window.context(), f.predicted(kDdp), f.predicted(kSlower));
+    auto* view = f.window.findChild<CompareView*>();
+    const std::size_t all = view->table().deltas().rows.size();
+    view->upper().view().select({Time(), Time::fromMicroseconds(500)});
+    EXPECT_LT(view->table().deltas().rows.size(), all);
+    EXPECT_TRUE(view->summary().contains("Selected range"));
+    f.theme.set("dark");
+    EXPECT_LT(view->table().deltas().rows.size(), all);
+}
+
+TEST(TopologyPanel, ColoursLinksByTheSelectedRange) {
+    CompareFixture f;
+    f.workspace.add(f.predicted(R"({"model": "gpt2", "device": "a100-80gb-sxm", "devices": 16, "strategy": "ddp"})"));
+    f.window.show();
+    f.window.showPanel("topology");
+    auto* panel = f.window.findChild<TopologyPanel*>();
+    panel->refreshNow();
+    EXPECT_EQ(panel->view().layout().nodes.size(), 2U);
+    EXPECT_GT(panel->view().busiest(), 0);
+    EXPECT_LE(panel->view().busiest(), 1.01) << "no link carries more than it can";
+    const TopologyLayout& layout = panel->view().layout();
+    const auto [x1, y1, x2, y2] = lineOf(layout, layout.cables.front());
+    EXPECT_TRUE(panel->view().textAt(panel->view().toWidget((x1 + x2) / 2, (y1 + y2) / 2)).contains("GB/s"));
+    EXPECT_TRUE(panel->view().textAt(panel->view().toWidget(layout.parts[0].box.middleX(), layout.parts[0].box.middleY())).contains("GPU 0"));
+    // In the first microsecond nothing is sent.
+    f.workspace.current()->view().select({Time(), Time::fromMicroseconds(1)});
+    panel->refreshNow();
+    EXPECT_EQ(panel->view().busiest(), 0);
+}
+
+TEST(TopologyPanel, SaysWhyThereIsNothingToDraw) {
+    CompareFixture f;
+    Document parts;
+    parts.title = "a trace from elsewhere";
+    f.workspace.add(makeDocument(std::move(parts)));
+    f.window.show();
+    f.window.showPanel("topology");
+    auto* panel = f.window.findChild<TopologyPanel*>();
+    panel->refreshNow();
+    EXPECT_TRUE(panel->view().layout().parts.empty());
+    panel->view().grab();  // paints its sentence
+}
+
+}  // namespace
+}  // namespace ringside::gui
