@@ -57,7 +57,11 @@ CompareView::CompareView(const GuiContext& context, DocumentPtr upper, DocumentP
     linked_ = new QCheckBox("Linked zoom");
     linked_->setChecked(true);
     linked_->setToolTip("What one timeline shows, the other shows too");
+    together_ = new QCheckBox("Layers together");
+    together_->setChecked(true);
+    together_->setToolTip("Names that differ in numbers only are one row of the table");
     summary_ = new QLabel;
+    summary_->setWordWrap(true);
     summary_->setObjectName("summary");
     table_ = new DeltaTable(context.theme);
 
@@ -69,6 +73,8 @@ CompareView::CompareView(const GuiContext& context, DocumentPtr upper, DocumentP
     bar->addWidget(new QLabel("with"));
     bar->addWidget(lowerStep_);
     bar->addWidget(linked_);
+    bar->addWidget(together_);
+    bar->setSpacing(8);
     auto* split = new QSplitter(Qt::Vertical);
     split->addWidget(framed(caption("Above:", upper_->document()), new DocumentView(*upper_, context)));
     split->addWidget(framed(caption("Below:", lower_->document()), new DocumentView(*lower_, context)));
@@ -85,6 +91,7 @@ CompareView::CompareView(const GuiContext& context, DocumentPtr upper, DocumentP
     connect(upperStep_, &QComboBox::currentIndexChanged, this, &CompareView::align);
     connect(lowerStep_, &QComboBox::currentIndexChanged, this, &CompareView::align);
     connect(linked_, &QCheckBox::toggled, this, [this](bool on) { link_->setLinked(on); });
+    connect(together_, &QCheckBox::toggled, this, &CompareView::refresh);
     connect(&upper_->view(), &ViewState::selectionChanged, this, &CompareView::refresh);
     connect(&lower_->view(), &ViewState::selectionChanged, this, &CompareView::refresh);
     connect(&context.theme, &Theme::changed, this, &CompareView::refresh);
@@ -115,7 +122,7 @@ void CompareView::refresh() {
         return stepRange(session.document().trace, rank_, static_cast<std::size_t>(std::max(0, step->currentIndex())));
     };
     const TimeRange above = rangeOf(*upper_, upperStep_), below = rangeOf(*lower_, lowerStep_);
-    Deltas deltas = deltasOf(upper_->document().trace, above, lower_->document().trace, below);
+    Deltas deltas = deltasOf(upper_->document().trace, above, lower_->document().trace, below, together_->isChecked());
     const bool selected = upper_->view().selection().has_value();
     const double before = above.length().seconds(), after = below.length().seconds();
     std::string line = selected ? fmt::format("Selected range: {} above, {} below", formatSeconds(before), formatSeconds(after))

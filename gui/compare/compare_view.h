@@ -35,7 +35,7 @@ private:
     Session *upper_, *lower_;
     LinkedViews* link_;
     QComboBox *upperStep_, *lowerStep_;
-    QCheckBox* linked_;
+    QCheckBox *linked_, *together_;
     QLabel* summary_;
     DeltaTable* table_;
     std::int64_t rank_ = 0;  ///< whose steps are aligned

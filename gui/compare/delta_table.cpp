@@ -107,6 +107,7 @@ DeltaTable::DeltaTable(const Theme& theme, QWidget* parent) : QWidget(parent), t
     split->addWidget(histogram_);
     split->setStretchFactor(0, 3);
     split->setStretchFactor(1, 1);
+    split->setSizes({760, 280});
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
     column->addWidget(split);

@@ -22,12 +22,51 @@ std::vector<std::int64_t> commonRanks(const Trace& a, const Trace& b) {
     return common;
 }
 
+/// (rank, task) → kind of work.
+std::map<std::pair<std::int64_t, std::int64_t>, SliceCategory> tasksOf(const Trace& trace, const std::vector<std::int64_t>& ranks) {
+    std::map<std::pair<std::int64_t, std::int64_t>, SliceCategory> tasks;
+    for (std::size_t i = 0; i < trace.size(); ++i) {
+        const std::int64_t rank = trace.tracks[trace.track[i]].rank;
+        if (trace.task[i] >= 0 && std::binary_search(ranks.begin(), ranks.end(), rank)) tasks[{rank, trace.task[i]}] = trace.category[i];
+    }
+    return tasks;
+}
+
+/// Two scenarios number their tasks each for itself; only what was made from one schedule can be joined by them.
+bool sameSchedule(const Trace& a, const Trace& b, const std::vector<std::int64_t>& ranks) { return tasksOf(a, ranks) == tasksOf(b, ranks); }
+
 }  // namespace
 
-Deltas deltasOf(const Trace& upper, const TimeRange& upperRange, const Trace& lower, const TimeRange& lowerRange) {
+std::string withoutNumbers(std::string_view name) {
+    const auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
+    const auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c & 0x80) != 0; };
+    std::string out;
+    for (std::size_t i = 0; i < name.size();) {
+        if (!isDigit(name[i]) || (i > 0 && (isLetter(name[i - 1]) || isDigit(name[i - 1])))) {
+            out += name[i++];
+            continue;
+        }
+        std::size_t end = i;
+        while (end < name.size() && isDigit(name[end])) ++end;
+        if (end < name.size() && isLetter(name[end])) out += name.substr(i, end - i);
+        else out += '#';
+        i = end;
+    }
+    return out;
+}
+
+Deltas deltasOf(const Trace& upper, const TimeRange& upperRange, const Trace& lower, const TimeRange& lowerRange, bool layersTogether) {
     Deltas deltas;
     deltas.ranks = commonRanks(upper, lower);
+    const bool oneSchedule = sameSchedule(upper, lower, deltas.ranks);
     std::unordered_map<std::string, std::size_t> rowOf;
+    const auto shownNames = [&](const Trace& trace) {
+        std::vector<std::string> names = trace.names;
+        if (layersTogether)
+            for (std::string& name : names) name = withoutNumbers(name);
+        return names;
+    };
+    const std::vector<std::string> upperNames = shownNames(upper), lowerNames = shownNames(lower);
     const auto rowNamed = [&](const std::string& name, SliceCategory category) {
         const auto [at, isNew] = rowOf.try_emplace(name, deltas.rows.size());
         if (isNew) deltas.rows.push_back({name, category, {}, {}, {}, {}});
@@ -36,20 +75,16 @@ Deltas deltasOf(const Trace& upper, const TimeRange& upperRange, const Trace& lo
     std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> byTask;  // (rank, task) → row
     for (std::size_t i = 0; i < upper.size(); ++i) {
         if (!counts(upper, i, upperRange, deltas.ranks)) continue;
-        const std::size_t row = rowNamed(upper.names[upper.name[i]], upper.category[i]);
+        const std::size_t row = rowNamed(upperNames[upper.name[i]], upper.category[i]);
         deltas.rows[row].upper.push_back(upper.duration[i]);
         deltas.rows[row].before += upper.duration[i];
-        if (upper.task[i] >= 0) byTask[{upper.tracks[upper.track[i]].rank, upper.task[i]}] = row;
+        if (oneSchedule && upper.task[i] >= 0) byTask[{upper.tracks[upper.track[i]].rank, upper.task[i]}] = row;
     }
     for (std::size_t i = 0; i < lower.size(); ++i) {
         if (!counts(lower, i, lowerRange, deltas.ranks)) continue;
-        auto task = lower.task[i] < 0 ? byTask.end() : byTask.find({lower.tracks[lower.track[i]].rank, lower.task[i]});
-        // Two scenarios number their tasks each for itself: an id joins only what is the same kind of work.
-        if (task != byTask.end() && deltas.rows[task->second].category != lower.category[i]) task = byTask.end();
-        const std::string& name = lower.names[lower.name[i]];
-        const bool sameName = rowOf.contains(name);
-        if (task != byTask.end() && !sameName) ++deltas.joinedByTask;
-        const std::size_t row = task != byTask.end() && !sameName ? task->second : rowNamed(name, lower.category[i]);
+        const auto task = lower.task[i] < 0 ? byTask.end() : byTask.find({lower.tracks[lower.track[i]].rank, lower.task[i]});
+        if (task != byTask.end()) ++deltas.joinedByTask;
+        const std::size_t row = task != byTask.end() ? task->second : rowNamed(lowerNames[lower.name[i]], lower.category[i]);
         deltas.rows[row].lower.push_back(lower.duration[i]);
         deltas.rows[row].after += lower.duration[i];
     }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gui/timeline/time_range.h"
@@ -27,9 +28,13 @@ struct Deltas {
     std::vector<std::int64_t> ranks;    ///< that both have; only they are compared
 };
 
-/// Of what starts in the given range of each side. Waiting and markers do not count. Where no rank is in both, all are compared.
-/// O(slices log slices).
-Deltas deltasOf(const Trace& upper, const TimeRange& upperRange, const Trace& lower, const TimeRange& lowerRange);
+/// Of what starts in the given range of each side. Waiting and markers do not count. Where no rank is in both, all are compared. Task
+/// ids join only traces of one schedule: both sides have the same ids, and each is the same kind of work on both.
+/// `layersTogether`: names that differ in numbers only ("all_gather unit 3") are one row ("all_gather unit #"). O(slices log slices).
+Deltas deltasOf(const Trace& upper, const TimeRange& upperRange, const Trace& lower, const TimeRange& lowerRange, bool layersTogether = false);
+
+/// Numbers that stand alone become '#': "model.layers.12.mlp" → "model.layers.#.mlp"; "gemm_128x64" stays.
+std::string withoutNumbers(std::string_view name);
 
 /// The instant of `lower` that belongs under `upper`'s time zero, so that their first steps begin together.
 Time stepShift(const Trace& upper, const Trace& lower);

@@ -158,6 +158,8 @@ public:
         row->addWidget(box_);
         box_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
         box_->setMinimumContentsLength(8);
+        box_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);  // a long placeholder must not widen the form
+        box_->setMinimumWidth(80);
         box_->setMaxVisibleItems(20);
         for (const FieldChoice& choice : field.choices) {
             box_->addItem(QString::fromStdString(choice.value));

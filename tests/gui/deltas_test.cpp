@@ -52,6 +52,26 @@ TEST(Deltas, AnIdDoesNotJoinAnotherKindOfWork) {
     EXPECT_EQ(deltasOf(a.builder.build(), kAll, b.builder.build(), kAll).rows.size(), 2U);
 }
 
+TEST(Deltas, IdsOfTwoSchedulesJoinNothing) {
+    TraceMaker a, b;
+    a.add("all_gather unit 1", 0, 10, 7), a.add("gemm", 20, 10, 8);
+    b.add("gather block 1", 0, 12, 7), b.add("gemm", 20, 10, 8), b.add("norm", 40, 10, 9);
+    const Deltas deltas = deltasOf(a.builder.build(), kAll, b.builder.build(), kAll);
+    EXPECT_EQ(deltas.joinedByTask, 0U);
+    EXPECT_EQ(deltas.rows.size(), 4U);
+}
+
+TEST(Deltas, LayersTogetherAreOneRow) {
+    TraceMaker a, b;
+    a.add("all_gather unit 1", 0, 10), a.add("all_gather unit 12", 20, 10);
+    b.add("all_gather unit 3", 0, 10);
+    const Deltas deltas = deltasOf(a.builder.build(), kAll, b.builder.build(), kAll, true);
+    ASSERT_EQ(deltas.rows.size(), 1U);
+    EXPECT_EQ(deltas.rows[0].name, "all_gather unit #");
+    EXPECT_EQ(withoutNumbers("model.layers.12.mlp"), "model.layers.#.mlp");
+    EXPECT_EQ(withoutNumbers("gemm_128x64_sm80"), "gemm_128x64_sm80");
+}
+
 TEST(Deltas, CountOnlyWhatStartsInTheRange) {
     TraceMaker a, b;
     a.add("gemm", 0, 10), a.add("gemm", 100, 10);
