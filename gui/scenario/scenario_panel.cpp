@@ -96,13 +96,13 @@ void ScenarioPanel::addCommands() {
     commands.add({"scenario.keep", "Scenario", "Keep this one", "Remembers this result, to compare others with it", {QKeySequence("Ctrl+K")}, [this] { keepThisOne(); }});
     commands.add({"scenario.compareKept", "Scenario", "Compare with the kept one", "Puts the kept result and the present one above each other", {QKeySequence("Ctrl+Shift+K")},
                   [this] { compareWith(kept_->chosen()); }});
-    commands.add({"scenario.find", "Scenario", "Find a setting", "Goes to the line that finds a setting by typing", {QKeySequence("Ctrl+Shift+F")}, [this] {
+    commands.add({"scenario.find", "Scenario", "Find a setting", "Goes to the line that finds a setting by typing", {QKeySequence("Ctrl+E")}, [this] {
                       context().workspace.showPanel("scenario");
                       view_->findLine()->setFocus();
                   }});
     commands.add({.id = "scenario.save", .menu = "Scenario", .title = "Save scenario…", .help = "Writes the scenario as JSON, for ringside predict and for later", .keys = {QKeySequence::Save},
                   .run = [this] { saveAs("Save the scenario", "scenario.json", &ScenarioPanel::saveScenario); }, .shownKeys = {}, .separatorBefore = true});
-    commands.add({"scenario.saveResult", "Scenario", "Save result…", "Writes the prediction as JSON, as ringside predict --json does", {QKeySequence("Ctrl+Shift+S")},
+    commands.add({"scenario.saveResult", "Scenario", "Save result…", "Writes the prediction as JSON, as ringside predict --json does", {QKeySequence("Ctrl+Shift+R")},
                   [this] { saveAs("Save the result", "result.json", &ScenarioPanel::saveResult); }});
 }
 
