@@ -37,6 +37,7 @@ void addCollective(CommandLine& line);
 void addRun(CommandLine& line);
 void addCalibrate(CommandLine& line);
 void addValidate(CommandLine& line);
+void addTrace(CommandLine& line);
 void addPlan(CommandLine& line);
 void addCatalog(CommandLine& line);
 void addCompletion(CommandLine& line);

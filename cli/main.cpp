@@ -26,6 +26,7 @@ int realMain(int argc, char** argv) {
     addCalibrate(line);
     addRun(line);
     addValidate(line);
+    addTrace(line);
     addPlan(line);
     addCatalog(line);
     addCompletion(line);

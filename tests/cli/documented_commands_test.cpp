@@ -66,10 +66,14 @@ TEST(DocumentedCommands, AllRunWithExitCodeZeroOrTheAnswerNo) {
     EXPECT_GE(count, 20U);
 }
 
+/// Told by content, so that its name may say gz.
+const char* const kTinyTrace = R"([{"ph": "X", "name": "work", "pid": 1, "tid": 1, "ts": 0, "dur": 5}])";
+
 TEST(HelpExamples, AllRun) {
     const WorkDir dir;
     dir.write("scenario.json", R"({"model": "gpt2", "device": "a100-80gb-sxm", "devices": 8})");
-    for (const char* command : {"", "predict", "memory", "scale", "sweep", "compare", "plan", "collective", "catalog", "completion"}) {
+    for (const char* name : {"rank0.json.gz", "rank1.json.gz", "before.json", "after.json"}) dir.write(name, kTinyTrace);
+    for (const char* command : {"", "predict", "memory", "scale", "sweep", "compare", "plan", "collective", "trace", "catalog", "completion"}) {
         const ProgramRun help = dir.ringside(std::string(command) + " --help");
         std::istringstream text(help.out);
         std::string line;
