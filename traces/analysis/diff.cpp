@@ -17,8 +17,19 @@ double percentOf(double a, double b) {
     return 100 * (b - a) / a;
 }
 
-bool hasTasks(const Trace& trace) {
-    return std::any_of(trace.task.begin(), trace.task.end(), [](std::int64_t task) { return task >= 0; });
+/// Each schedule numbers its tasks for itself: ids join two traces only if they name the same work on both sides.
+bool areOfOneSchedule(const Trace& a, const Trace& b, std::int64_t rankA, std::int64_t rankB) {
+    const auto namesByTask = [](const Trace& trace, std::int64_t rank) {
+        std::unordered_map<std::int64_t, std::string_view> names;
+        for (std::size_t i = 0; i < trace.size(); ++i)
+            if (trace.task[i] >= 0 && trace.tracks[trace.track[i]].rank == rank) names.try_emplace(trace.task[i], trace.names[trace.name[i]]);
+        return names;
+    };
+    const auto namesA = namesByTask(a, rankA), namesB = namesByTask(b, rankB);
+    std::size_t same = 0;
+    for (const auto& [task, name] : namesA)
+        if (const auto it = namesB.find(task); it != namesB.end() && it->second == name) ++same;
+    return same > 0 && 10 * same >= 9 * std::max(namesA.size(), namesB.size());
 }
 
 std::vector<std::pair<Step, Step>> align(const Steps& a, const Steps& b) {
@@ -65,12 +76,13 @@ double TraceDiff::stepPercent() const { return percentOf(stepSecondsA, stepSecon
 
 TraceDiff diffTraces(const Trace& a, const Trace& b) {
     TraceDiff diff;
-    diff.join = hasTasks(a) && hasTasks(b) ? DiffJoin::Tasks : DiffJoin::Names;
     std::vector<std::pair<std::int64_t, std::int64_t>> ranks;
     const std::vector<std::int64_t> ranksA = ranksOf(a), ranksB = ranksOf(b);
     for (const std::int64_t rank : ranksA)
         if (std::binary_search(ranksB.begin(), ranksB.end(), rank)) ranks.emplace_back(rank, rank);
     if (ranks.empty() && !ranksA.empty() && !ranksB.empty()) ranks.emplace_back(ranksA.front(), ranksB.front());
+
+    if (!ranks.empty() && areOfOneSchedule(a, b, ranks.front().first, ranks.front().second)) diff.join = DiffJoin::Tasks;
 
     // Names of both, by text.
     std::map<std::pair<std::string_view, SliceCategory>, std::size_t> rows;

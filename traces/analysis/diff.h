@@ -14,7 +14,7 @@
 namespace ringside {
 
 enum class DiffJoin : std::uint8_t {
-    Tasks,  ///< both have task ids: predicted against measured, or two predictions
+    Tasks,  ///< of one schedule: predicted against measured, or the same step on other hardware
     Names,  ///< by track kind, name and which of them in its step it is
 };
 std::string_view nameOf(DiffJoin join);
@@ -49,7 +49,7 @@ struct TraceDiff {
     std::vector<std::int64_t> ranks;           ///< that both have
 };
 
-/// Steps are aligned by their numbers if both are marked and share some, else from the first on. Slices count to the step in which
+/// Joined by tasks if nine of ten task ids name the same work on both sides. Steps are aligned by their numbers if both are marked and share some, else from the first on. Slices count to the step in which
 /// they start; markers do not count. Ranks that only one has are left out; if there is no common one, the first of each are
 /// compared. O(n log n).
 TraceDiff diffTraces(const Trace& a, const Trace& b);

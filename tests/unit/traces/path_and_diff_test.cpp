@@ -160,6 +160,13 @@ TEST(DiffTraces, JoinsTheNthOfANameInAlignedSteps) {
     for (const SlicePair& pair : diff.pairs) EXPECT_EQ(pair.delta, us(-1)) << "step 2 is A's second and B's first";
 }
 
+TEST(DiffTraces, DoesNotJoinTheTasksOfDifferentSchedules) {
+    Trace other = smallTrace();
+    for (std::int64_t& task : other.task)
+        if (task >= 0) task = 3 - task;  // the same numbers for other work
+    EXPECT_EQ(diffTraces(smallTrace(), other).join, DiffJoin::Names);
+}
+
 TEST(DiffTraces, OfATraceWithItselfIsNothing) {
     const TraceDiff diff = diffTraces(smallTrace(), smallTrace());
     EXPECT_EQ(diff.stepPercent(), 0);
