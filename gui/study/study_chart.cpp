@@ -108,6 +108,7 @@ void StudyChart::rebuild() {
             add(series, true);
         }
         if (!line.marks) continue;
+        bool named = false;  // in the legend once, also where nothing fits
         for (const bool hollow : {false, true}) {
             auto* series = new QScatterSeries;
             series->setMarkerSize(9);
@@ -119,7 +120,8 @@ void StudyChart::rebuild() {
                 delete series;
                 continue;
             }
-            add(series, !line.joined && !hollow);
+            add(series, !line.joined && !named);
+            named = true;
         }
     }
     QChart* old = chart();

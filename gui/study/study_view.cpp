@@ -102,16 +102,19 @@ ScalingPage::ScalingPage(const GuiContext& context, Json scenario, QWidget* pare
 
     auto* form = new QHBoxLayout;
     for (const auto& [name, widget, stretch] : {std::tuple{"Scaling", static_cast<QWidget*>(mode_), 2}, std::tuple{"Devices", static_cast<QWidget*>(devices_), 1},
-                                                std::tuple{"Strategies", static_cast<QWidget*>(strategies_), 3}, std::tuple{"Show", static_cast<QWidget*>(figure_), 2}}) {
+                                                std::tuple{"Strategies", static_cast<QWidget*>(strategies_), 3}}) {
         form->addWidget(new QLabel(name));
         form->addWidget(widget, stretch);
     }
-    auto* bottom = new QHBoxLayout;
-    bottom->addWidget(runner_, 1);
-    bottom->addWidget(csv);
+    auto* show = new QHBoxLayout;
+    show->addWidget(new QLabel("Show"));
+    show->addWidget(figure_);
+    show->addStretch(1);
+    show->addWidget(csv);
     auto* column = new QVBoxLayout(this);
     column->addLayout(form);
-    column->addLayout(bottom);
+    column->addWidget(runner_);
+    column->addLayout(show);
     column->addWidget(chart_, 1);
     draw();
 }
@@ -197,6 +200,7 @@ SweepPage::SweepPage(const GuiContext& context, Json scenario, QWidget* parent) 
         line->setObjectName(QString("axis%1").arg(axes_.size()));
         line->setPlaceholderText("key=value,value,…");
         line->setToolTip("Any key of the scenario and the values to try; empty: nothing");
+        line->setCursorPosition(0);
         axes_.push_back(line);
         form->addWidget(line, 1);
     }
@@ -204,18 +208,21 @@ SweepPage::SweepPage(const GuiContext& context, Json scenario, QWidget* parent) 
                                               StudyFigure::PeakMemory, StudyFigure::UsdPerHour, StudyFigure::UsdPerMillionSamples, StudyFigure::Devices};
     x_ = figureBox(figures, StudyFigure::Throughput);
     y_ = figureBox(figures, StudyFigure::PeakMemory);
-    form->addWidget(new QLabel("Across"));
-    form->addWidget(x_);
-    form->addWidget(new QLabel("Up"));
-    form->addWidget(y_);
     auto* csv = new QPushButton("Rows as CSV…");
     connect(csv, &QPushButton::clicked, this, &SweepPage::saveRows);
+    auto* show = new QHBoxLayout;
+    show->addWidget(new QLabel("Across"));
+    show->addWidget(x_);
+    show->addWidget(new QLabel("Up"));
+    show->addWidget(y_);
+    show->addStretch(1);
+    show->addWidget(csv);
     auto* bottom = new QHBoxLayout;
     bottom->addWidget(runner_, 1);
-    bottom->addWidget(csv);
     auto* column = new QVBoxLayout(this);
     column->addLayout(form);
     column->addLayout(bottom);
+    column->addLayout(show);
     column->addWidget(chart_, 1);
     draw();
 }

@@ -123,8 +123,12 @@ void TopologyView::paintParts(QPainter& painter) const {
         if (scale < 0.25) break;  // too small to read
         font.setBold(true);
         painter.setFont(font);
+        // Cables to the leaf switches pass here; the name stays readable in front of them.
+        const QString label = QString::fromStdString(node.label);
+        const QRectF box(node.box.x + 10, node.box.y + 6, QFontMetricsF(font).horizontalAdvance(label) + 8, 18);
+        painter.fillRect(box, colors.window);
         painter.setPen(colors.text);
-        painter.drawText(QRectF(node.box.x + 12, node.box.y + 4, node.box.width - 24, 22), Qt::AlignLeft | Qt::AlignVCenter, QString::fromStdString(node.label));
+        painter.drawText(box, Qt::AlignCenter, label);
     }
     font.setBold(false);
     painter.setFont(font);
