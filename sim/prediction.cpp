@@ -7,6 +7,7 @@
 
 #include "sim/player/fold_ranks.h"
 #include "sim/player/timeline_trace.h"
+#include "sim/strategy/layer_plan.h"
 
 namespace ringside {
 namespace {
@@ -295,11 +296,12 @@ void addUtilisation(Prediction& prediction, const Scenario& scenario, const Work
     double again = 0, all = 0;
     for (std::size_t l = 0; l < workload.layers.size(); ++l) {
         const LayerType& type = workload.typeOf(l);
-        for (const Op& op : type.ops)
-            for (const KernelWork& kernel : op.forward) {
+        const std::size_t needed = scenario.training.recomputeEarlyStop ? static_cast<std::size_t>(planLayer(type, Recompute::Full).neededAgain) : type.ops.size();
+        for (std::size_t o = 0; o < type.ops.size(); ++o)
+            for (const KernelWork& kernel : type.ops[o].forward) {
                 all += kernel.flops;
-                const bool full = scenario.training.recompute == Recompute::Full && type.isBlock;
-                const bool core = scenario.training.recompute == Recompute::Selective && op.attentionCore;
+                const bool full = scenario.training.recompute == Recompute::Full && type.isBlock && o < needed;
+                const bool core = scenario.training.recompute == Recompute::Selective && type.ops[o].attentionCore;
                 if (full || core) again += kernel.flops;
             }
     }

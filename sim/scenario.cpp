@@ -227,6 +227,7 @@ private:
         TRY(training.optimizer, located(optimizerByName(optimizer), given.find("optimizer").value_or(given)));
         TRY(const std::string recompute, given.stringOr("recompute", "none"));
         TRY(training.recompute, located(recomputeByName(recompute), given.find("recompute").value_or(given)));
+        TRY_VOID(readEarlyStop(given));
         TRY(const std::string attention, given.stringOr("attention", "flash"));
         TRY(training.attention, located(attentionKernelByName(attention), given.find("attention").value_or(given)));
         TRY(const std::string framework, given.stringOr("framework", "pytorch"));
@@ -234,6 +235,9 @@ private:
         scenario_.pricing.framework = training.framework;
         TRY(const std::string loss, given.stringOr("loss", "eager"));
         TRY(training.loss, located(lossKernelByName(loss), given.find("loss").value_or(given)));
+        TRY(training.lossMetrics, wholeOr(given, "training.loss_metrics", 0));
+        if (training.lossMetrics > 0 && training.loss == LossKernel::FusedLinear)
+            return given.find("loss_metrics")->error("needs logits, which the loss 'fused-linear' never holds; use another loss or leave it out");
         TRY(const std::string gated, given.stringOr("gated_activation", "eager"));
         TRY(training.gatedActivation, located(gatedKernelByName(gated), given.find("gated_activation").value_or(given)));
         TRY(const std::string format, given.stringOr("memory_format", "contiguous"));
@@ -241,6 +245,15 @@ private:
         TRY(training.dropout, given.boolOr("dropout", false));
         TRY(training.gradientClipping, given.boolOr("gradient_clipping", false));
         TRY(training.readLossEachStep, given.boolOr("read_loss_each_step", true));
+        return {};
+    }
+
+    /// Checkpoints of DeepSpeed and Megatron re-enter autograd, which needs the block's output: they run all of it again.
+    Result<void> readEarlyStop(const JsonCursor& given) {
+        TRY(scenario_.training.recomputeEarlyStop, given.boolOr("recompute_early_stop", false));
+        const std::string& strategy = scenario_.parallel.strategy;
+        if (scenario_.training.recomputeEarlyStop && (strategy == "megatron" || strategy.starts_with("zero1") || strategy.starts_with("zero2") || strategy.starts_with("zero3")))
+            return given.find("recompute_early_stop")->error(fmt::format("is of PyTorch's own checkpoints; those of {} run the whole block again: leave it out", strategy));
         return {};
     }
 
@@ -503,9 +516,11 @@ Json toJson(const Scenario& scenario) {
     if (!parallel.paramDtype) t["precision"] = training.precision.name;
     t["optimizer"] = nameOf(training.optimizer);
     t["recompute"] = nameOf(training.recompute);
+    if (training.recomputeEarlyStop) t["recompute_early_stop"] = true;
     t["attention"] = nameOf(training.attention);
     t["framework"] = nameOf(training.framework);
     if (training.loss != LossKernel::Eager) t["loss"] = nameOf(training.loss);
+    if (training.lossMetrics > 0) t["loss_metrics"] = training.lossMetrics;
     if (training.gatedActivation != GatedKernel::Eager) t["gated_activation"] = nameOf(training.gatedActivation);
     if (training.memoryFormat != MemoryFormat::Contiguous) t["memory_format"] = nameOf(training.memoryFormat);
     t["dropout"] = training.dropout;

@@ -265,6 +265,7 @@ Result<void> bindForwardKernel(const LayerType& layer, const Op& op, std::size_t
         case OpKind::AveragePool: poolCall(b, KernelOp::AveragePool, {at.inputs[0]}, {at.outputs[0]}); return {};
         case OpKind::CrossEntropy: {
             if (b.attribute(1) != 0) return unsupported(op, "a fused loss");
+            if (name.starts_with("metric")) return unsupported(op, "a metric beside the loss");
             const std::int64_t classes = b.attribute(0), rows = rowsOf(b.input());
             if (name == "log softmax") b.calls.add(KernelOp::LogSoftmax, {at.inputs[0]}, {at.outputs[1]}, {rows, classes});
             else b.calls.add(KernelOp::NllLoss, {at.outputs[1], at.labels}, {at.outputs[0]}, {rows, classes});

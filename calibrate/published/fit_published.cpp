@@ -88,7 +88,7 @@ std::vector<Residual> residualsOf(const PublishedVerdict& verdict, RecordKind ki
 /// Of the residuals of a class whose repository is not held out by `fold` (null: all of them).
 double spreadOf(const std::vector<Residual>& residuals, const std::string& group, const Fold* fold, bool bySweep) {
     std::vector<double> errors, spreads;
-    std::vector<std::string> sources;
+    std::vector<std::string> sources;  // tables of collectives are curves: their rows weigh the root of their number together
     for (const bool anyClass : {false, true}) {  // a class of too few rows is spoken for by all
         if (errors.size() >= kLeastRows) break;
         errors.clear();
@@ -104,7 +104,7 @@ double spreadOf(const std::vector<Residual>& residuals, const std::string& group
     if (errors.empty()) return 0;
     // What is predicted next is of another source: its own offset comes on top of how well those of k sources are known.
     const double k = static_cast<double>(std::set<std::string>(sources.begin(), sources.end()).size());
-    return threeDigits(coveringSpread(errors, spreads, sources) * std::sqrt(1 + 1 / k));
+    return threeDigits(coveringSpread(errors, spreads, bySweep ? sources : std::vector<std::string>()) * std::sqrt(1 + 1 / k));
 }
 
 void setFigure(PublishedFigures& figures, PublishedFigure figure) {
@@ -246,13 +246,13 @@ private:
 Result<PublishedFit> fitPublished(const std::vector<PublishedRecord>& records, const Catalogs& catalogs, const PublishedFitOptions& options) { return Fitter(records, catalogs, options).run(); }
 
 double coveringSpread(const std::vector<double>& logErrors, const std::vector<double>& spreads, const std::vector<std::string>& sources) {
-    CHECK(logErrors.size() == spreads.size() && spreads.size() == sources.size());
+    CHECK(logErrors.size() == spreads.size() && (sources.empty() || spreads.size() == sources.size()));
     std::map<std::string, double> number;
     for (const std::string& source : sources) ++number[source];
     const auto coverage = [&](double sigma) {
         double in = 0, all = 0;
         for (std::size_t i = 0; i < logErrors.size(); ++i) {
-            const double weight = 1 / std::sqrt(number[sources[i]]);
+            const double weight = sources.empty() ? 1 : 1 / std::sqrt(number[sources[i]]);
             all += weight;
             if (std::abs(logErrors[i]) <= kP90 * std::hypot(spreads[i], sigma)) in += weight;
         }

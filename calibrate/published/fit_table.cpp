@@ -15,6 +15,7 @@ constexpr std::array kTable{
     FitParameter{"attention_forward_efficiency", Generation, Kernels, 0.1, 1.0, "share of the peak that fused attention reaches forward"},
     FitParameter{"attention_backward_efficiency", Generation, Kernels, 0.1, 1.0, "and backward"},
     FitParameter{"sustained_clock", Generation, Training, 0.4, 1.0, "what the power limit leaves of the best-shape rate in hours of training"},
+    FitParameter{"device_variation", All, Training, 0.002, 0.1, "how much devices of one kind differ in speed; a step waits for the slowest"},
     FitParameter{"memory_efficiency", Device, Training, 0.4, 1.0, "share of the memory bandwidth that streaming kernels reach"},
     FitParameter{"convolution_efficiency", All, Training, 0.2, 1.2, "of a convolution, relative to a matmul of its shape"},
     FitParameter{"transposed_share", All, Training, 0.1, 1, "part of a convolution's images that its kernel does not take as they lie"},

@@ -67,6 +67,7 @@ Result<Outcome> judgeTraining(const PublishedRecord& record, const MappedRecord&
     row.predictedOutOfMemory = prediction.outOfMemory;
     row.causes = prediction.causes;
     row.sweep = sweepOf(record, row.device);
+    row.configuration = mapped.document.dump();
     // Device-seconds per token (or image): what one pays for, so that rows of different batches can be ordered.
     const double work = static_cast<double>(mapped.scenario.globalBatch()) * static_cast<double>(std::max<std::int64_t>(1, mapped.scenario.training.seqLen));
     const double share = static_cast<double>(mapped.scenario.cluster.deviceCount()) / work;
@@ -186,12 +187,21 @@ PublishedVerdict verdictOf(const std::vector<PublishedRecord>& records, std::vec
 
 }  // namespace
 
+/// A source that compares frameworks names each in its notes: "framework MXNet (not PyTorch DDP unless named)". Their kernels, schedules and
+/// collectives are their own; the scenario is PyTorch's.
+bool otherFramework(const PublishedRecord& record) {
+    const std::string notes = lower(record.notes);
+    const std::size_t named = notes.find("framework "), end = notes.find('(', named == std::string::npos ? 0 : named);
+    return named != std::string::npos && end != std::string::npos && notes.substr(named, end - named).find("pytorch") == std::string::npos;
+}
+
 std::string classOf(const PublishedRecord& record, Bytes bytes) {
     if (record.kind == RecordKind::Collective) return bytes >= kLarge ? "collectives >= 1 MiB" : "collectives < 1 MiB";
     if (record.kind != RecordKind::Training) return std::string(nameOf(record.kind));
     const PublishedStrategy& strategy = record.strategy;
     if (strategy.tp * strategy.pp * strategy.cp > 1) return "hybrid (tp/pp/cp)";
     if (record.hardware.gpus == 1) return "single device";
+    if (otherFramework(record)) return "data parallel of other frameworks";
     return record.hardware.nodes.value_or(1) > 1 ? "multi-node data parallel" : "single-node data parallel";
 }
 

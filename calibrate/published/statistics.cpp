@@ -10,7 +10,7 @@
 namespace ringside {
 namespace {
 
-constexpr std::size_t kLeastSweep = 3;  // two rows are ordered right by chance every other time
+constexpr std::size_t kLeastSweep = 3;  // two configurations are ordered right by chance every other time
 
 std::vector<double> ranksOf(std::span<const double> values) {
     std::vector<std::size_t> order(values.size());
@@ -25,6 +25,11 @@ std::vector<double> ranksOf(std::span<const double> values) {
     }
     return ranks;
 }
+
+/// What is ordered: a configuration, with the geometric mean of its repeats.
+struct Configuration {
+    double predicted = 0, logMeasured = 0, repeats = 0;
+};
 
 }  // namespace
 
@@ -57,7 +62,7 @@ GroupSummary summaryOf(std::span<const Judgement* const> rows) {
     summary.n = rows.size();
     std::vector<double> errors;
     std::size_t banded = 0, covered = 0;
-    std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> sweeps;
+    std::map<std::string, std::map<std::string, Configuration>> sweeps;
     for (const Judgement* row : rows) {
         errors.push_back(std::abs(row->error()));
         summary.bias += row->error() / static_cast<double>(rows.size());
@@ -66,9 +71,11 @@ GroupSummary summaryOf(std::span<const Judgement* const> rows) {
             covered += *in ? 1 : 0;
         }
         if (row->sweep.empty()) continue;
-        auto& [predicted, measured] = sweeps[row->sweep];
-        predicted.push_back(row->predictedCost);
-        measured.push_back(row->measuredCost);
+        auto& sweep = sweeps[row->sweep];
+        Configuration& one = sweep[row->configuration.empty() ? "#" + std::to_string(sweep.size()) : row->configuration];
+        one.predicted = row->predictedCost;
+        one.logMeasured += std::log(row->measuredCost);
+        ++one.repeats;
     }
     summary.mape = std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(errors.size());
     summary.worst = *std::max_element(errors.begin(), errors.end());
@@ -76,12 +83,17 @@ GroupSummary summaryOf(std::span<const Judgement* const> rows) {
     summary.p90 = quantile(errors, 0.9);
     if (banded > 0) summary.coverage = static_cast<double>(covered) / static_cast<double>(banded);
     double sum = 0, weight = 0;
-    for (const auto& [name, values] : sweeps) {
-        if (values.first.size() < kLeastSweep) continue;
-        const auto correlation = spearman(values.first, values.second);
+    for (const auto& [name, configurations] : sweeps) {
+        if (configurations.size() < kLeastSweep) continue;
+        std::vector<double> predicted, measured;
+        for (const auto& [key, one] : configurations) {
+            predicted.push_back(one.predicted);
+            measured.push_back(std::exp(one.logMeasured / one.repeats));
+        }
+        const auto correlation = spearman(predicted, measured);
         if (!correlation) continue;
-        sum += *correlation * static_cast<double>(values.first.size());
-        weight += static_cast<double>(values.first.size());
+        sum += *correlation * static_cast<double>(configurations.size());
+        weight += static_cast<double>(configurations.size());
     }
     if (weight > 0) summary.spearman = sum / weight;
     return summary;

@@ -13,6 +13,7 @@ struct Judgement {
     double predicted = 0, measured = 0;
     std::optional<double> p10, p90;        ///< the predicted band, where there is one
     std::string sweep;                     ///< rows of one sweep are ordered against each other; "": of none
+    std::string configuration;             ///< rows of one configuration are repeats, which nothing can order; "": a configuration of its own
     double predictedCost = 0, measuredCost = 0;  ///< what is ordered in a sweep: less is better
 
     double error() const { return predicted / measured - 1; }
@@ -29,7 +30,7 @@ struct GroupSummary {
     double p90 = 0;     ///< of |error|, interpolated
     double worst = 0;   ///< largest |error|
     double bias = 0;    ///< mean error
-    std::optional<double> spearman;  ///< mean over the sweeps of at least three rows, by their rows; nothing without such a sweep
+    std::optional<double> spearman;  ///< mean over the sweeps of at least three configurations, by their number; nothing without such a sweep
     std::optional<double> coverage;  ///< share of the rows with a band that lie in it; nothing without a band
 };
 

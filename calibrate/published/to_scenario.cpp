@@ -233,11 +233,14 @@ private:
             training()["attention"] = attention(old);
             training()["dropout"] = style_ == ModelStyle::Bert || (style_ == ModelStyle::Gpt && old);
             training()["recompute"] = recompute();
+            // FSDP wraps blocks in checkpoints without re-entry, which end early since PyTorch 2.1.
+            if (trainer_ == Trainer::Fsdp && training()["recompute"] == "full" && !has(notes_, "torch 1.")) training()["recompute_early_stop"] = true;
             mapKernels();
         }
         if (has(notes_, "megatron-deepspeed")) training()["framework"] = "megatron-deepspeed";
         if (style_ == ModelStyle::ConvNet && channelsLast()) training()["memory_format"] = "channels_last";
-        const bool clips = strategy_.gradClip.has_value() || trainer_ == Trainer::Megatron || style_ == ModelStyle::Bert;
+        const bool without = has(notes_, "w/o clip");
+        const bool clips = !without && (strategy_.gradClip.has_value() || trainer_ == Trainer::Megatron || style_ == ModelStyle::Bert);
         training()["gradient_clipping"] = clips;
         return {};
     }
@@ -260,7 +263,11 @@ private:
         else if (recipe) training()["loss"] = "fused-in-place";  // Transformer Engine's
         if (techniques_ >= 2) training()["gated_activation"] = "fused";
         if (techniques_ >= 3) training()["loss"] = "fused";
-        if (style_ == ModelStyle::Mpt) training()["loss"] = "fused";  // MPT's loss_fn is flash-attn's
+        if (has(record_.source, "Dao-AILab/flash-attention")) training()["loss"] = "fused";  // its own kernel, as its training README says
+        if (style_ == ModelStyle::Mpt) {
+            training()["loss"] = "fused";  // MPT's loss_fn is flash-attn's
+            training()["loss_metrics"] = 2;  // Composer's LanguageCrossEntropy and LanguagePerplexity, llm-foundry's default
+        }
     }
 
     /// NVIDIA's own recipes train convolutional networks pixel by pixel where they use tensor cores of 16 bits (its configs.yml: memory_format

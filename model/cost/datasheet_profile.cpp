@@ -118,6 +118,7 @@ Profile datasheetProfile(const Device& device, const PublishedFigures& figures) 
     setCollectiveFigures(p, device, collectiveConstants(figures));
     p.interference = assumed(0.10, 0.50, "bytes of a ring at NVLink rate against the memory bandwidth");
     const bool host = device.interconnect == "none";  // judged by runs of its own, not by others'
+    p.deviceVariation = host ? assumed(0, 0.5, "ranks of one host share its cores") : published(0.018, 0.5, "best matmuls of the eight devices of a node differ by 5 % and more (stas00/ml-engineering): 2.8 standard deviations");
     for (Figure Profile::*spread : {&Profile::modelSpreadDevice, &Profile::modelSpreadNode, &Profile::modelSpreadNetwork, &Profile::modelSpreadMesh})
         p.*spread = assumed(host ? 0 : 0.10, 0.3, "before any fit: what models of this kind reach on runs they have not seen");
     layOver(p, device, figures.figures);

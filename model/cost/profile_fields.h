@@ -21,6 +21,7 @@ inline constexpr double kMaxProfileBytes = 1e12;
 
 inline constexpr std::array kProfileFields{
     ProfileField{"sustained_clock", &Profile::sustainedClock, 0.01, 1.0},
+    ProfileField{"device_variation", &Profile::deviceVariation, 0, 0.5},
     ProfileField{"convolution_efficiency", &Profile::convolutionEfficiency, 0.001, kMaxEfficiency},
     ProfileField{"winograd_gain", &Profile::winogradGain, 0.1, 4.0},
     ProfileField{"transposed_share", &Profile::transposedShare, 0, 1},

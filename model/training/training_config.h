@@ -102,9 +102,11 @@ struct TrainingConfig {
     Precision precision;
     Optimizer optimizer;
     Recompute recompute = Recompute::None;
+    bool recomputeEarlyStop = false;  ///< full recompute ends with the last tensor that backward needs (PyTorch's checkpoints without re-entry since 2.1)
     AttentionKernel attention = AttentionKernel::Flash;
     Framework framework = Framework::PyTorch;
     LossKernel loss = LossKernel::Eager;  ///< of language models
+    std::int64_t lossMetrics = 0;  ///< metrics that take the cross-entropy of the logits once more, in every micro-step
     GatedKernel gatedActivation = GatedKernel::Eager;
     MemoryFormat memoryFormat = MemoryFormat::Contiguous;  ///< of images; models without convolutions ignore it
     bool dropout = false;          ///< apply the model's dropout layers (their masks are saved)

@@ -17,6 +17,15 @@ std::array<std::int64_t, 6> attributesOf(const AttentionShape& shape, bool fused
     return {shape.heads, shape.kvHeads, shape.headDim, shape.causal, fused};
 }
 
+/// The first generation takes rows of tokens without padding: callers gather queries, keys and values by index and put the result back into zeros;
+/// backward gathers the gradient and scatters three into zeros (llm-foundry, attention.py: index_first_axis, pad_input).
+void addTokenGathers(Op& op, double q, double kv) {
+    op.forward.insert(op.forward.begin(), memoryWork("gather tokens", 2 * (q + kv)));
+    op.forward.push_back(memoryWork("put tokens back", 3 * q));
+    op.backward.insert(op.backward.begin(), memoryWork("gather gradient", 2 * q));
+    op.backward.insert(op.backward.begin() + 2, memoryWork("scatter gradients", 3 * (q + kv)));
+}
+
 int flashAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, int generation) {
     const DType type = layer.precision().activation;
     const std::int64_t tokens = shape.samples * shape.length;
@@ -40,6 +49,7 @@ int flashAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyVal
     op.forward = {forward};
     op.backward = {backward};
     if (qkv.fused()) op.backward.push_back(memoryWork("concat gradient", 2 * (q + kv)));  // split's backward joins dq, dk, dv
+    if (generation == 1) addTokenGathers(op, q, kv);
     op.attentionCore = true;
     op.attributes = attributesOf(shape, qkv.fused());
     return out;

@@ -42,6 +42,7 @@ public:
 
     /// Appends an op. The reference is good until the next call.
     Op& op(OpKind kind, std::string_view name, std::initializer_list<int> inputs, std::initializer_list<int> outputs);
+    Op& lastOp() { return type_.ops.back(); }  ///< REQUIRES: there is one
 
     /// The consumers of `value` write disjoint parts of its gradient (a fused q, k, v): no sum is needed.
     void consumersWriteParts(int value) { writesParts_[static_cast<std::size_t>(value)] = true; }

@@ -50,11 +50,27 @@ int fusedLoss(LayerBuilder& layer, int logits, LossKernel kernel) {
     return loss;
 }
 
+/// One metric after the other, so that the fp32 copy and the log-probabilities of one exist at a time. A loss that writes its gradient over the
+/// logits leaves them alone until backward here.
+void addMetrics(LayerBuilder& layer, int logits, std::int64_t metrics) {
+    const Value& value = layer.at(logits);
+    const double elements = static_cast<double>(elementCount(value.shape));
+    const Bytes copy = value.dtype == DType::Fp32 ? 0 : elementCount(value.shape) * sizeOf(DType::Fp32);
+    Op& op = layer.lastOp();
+    for (std::int64_t i = 0; i < metrics; ++i) {
+        if (copy > 0) op.forward.push_back(memoryWork("metric cast", bytesOf(layer, logits) + static_cast<double>(copy)));
+        op.forward.push_back(memoryWork("metric log softmax", 2 * elements * static_cast<double>(sizeOf(DType::Fp32))));
+    }
+    op.forwardWorkspace = std::max(op.forwardWorkspace, copy + elementCount(value.shape) * sizeOf(DType::Fp32));
+}
+
 }  // namespace
 
-int crossEntropy(LayerBuilder& layer, int logits, LossKernel kernel) {
+int crossEntropy(LayerBuilder& layer, int logits, LossKernel kernel, std::int64_t metrics) {
     const bool fused = kernel == LossKernel::Fused || kernel == LossKernel::FusedInPlace;
-    return fused ? fusedLoss(layer, logits, kernel) : eagerLoss(layer, logits);
+    const int loss = fused ? fusedLoss(layer, logits, kernel) : eagerLoss(layer, logits);
+    if (metrics > 0) addMetrics(layer, logits, metrics);
+    return loss;
 }
 
 // Chunks are so many tokens that their logits take about as much as the input: the power of two from tokens / (vocabulary / width) on.

@@ -9,7 +9,8 @@
 namespace ringside {
 
 /// The mean cross-entropy of `logits` [..., classes]. FusedLinear counts as Eager here: logits that exist are not chunked any more.
-int crossEntropy(LayerBuilder& layer, int logits, LossKernel kernel = LossKernel::Eager);
+/// `metrics`: metrics of the training loop that take PyTorch's own cross-entropy of the same logits once more each, in fp32 and without gradients.
+int crossEntropy(LayerBuilder& layer, int logits, LossKernel kernel = LossKernel::Eager, std::int64_t metrics = 0);
 
 /// The head's product and its loss in one op that never holds all logits: token chunk by token chunk it computes logits, loss, and both
 /// gradients, which it keeps for backward. REQUIRES: the head has no bias.

@@ -33,9 +33,9 @@ int vocabLoss(LayerBuilder& layer, const TransformerContext& in, std::string_vie
     if (kernel == LossKernel::FusedLinear && in.shard.tp == 1 && head.bias < 0) return fusedLinearLoss(layer, name, x, in.vocab(), head);
     const Entered entered = enterTensorRegion(layer, in, name, x);
     const int logits = linear(layer, name, entered.value, in.vocab(), head, {1, false, entered.gathered, true});
-    if (in.shard.tp == 1) return crossEntropy(layer, logits, kernel);
+    if (in.shard.tp == 1) return crossEntropy(layer, logits, kernel, in.training.lossMetrics);
     if (in.shard.style == TensorStyle::Megatron) return vocabParallelCrossEntropy(layer, logits, in.shard.tp, kernel != LossKernel::Eager);
-    return crossEntropy(layer, tensorGather(layer, "logits.tensor_gather", logits, in.shard.tp), kernel);
+    return crossEntropy(layer, tensorGather(layer, "logits.tensor_gather", logits, in.shard.tp), kernel, in.training.lossMetrics);
 }
 
 }  // namespace

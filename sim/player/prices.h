@@ -28,6 +28,9 @@ struct PricingOptions {
     bool cpuInterference = true;  ///< false: kernels take no processor time (paced compute), so that nothing slows anything
 };
 
+/// The expected largest of `n` standard normal numbers: 0 for one, 1.42 for 8, 3.25 for 1,024.
+double expectedMaximum(std::int64_t n);
+
 struct CollectivePrice {
     Time duration;
     CollectiveCost cost;

@@ -31,6 +31,11 @@ LayerPlan planLayer(const LayerType& type, Recompute recompute) {
                 const int producer = plan.producer[static_cast<std::size_t>(v)];
                 if (producer < 0 || !plan.ops[static_cast<std::size_t>(producer)].recomputed) opPlan.saved.push_back(v);
             }
+        // What an op reads is packed for backward before its kernel runs, what it writes after it: PyTorch's checkpoints end with the last tensor packed.
+        for (const int v : op.saves) {
+            const bool written = std::find(op.outputs.begin(), op.outputs.end(), v) != op.outputs.end();
+            plan.neededAgain = std::max(plan.neededAgain, written ? o + 1 : o);
+        }
         std::sort(opPlan.saved.begin(), opPlan.saved.end());
         opPlan.saved.erase(std::unique(opPlan.saved.begin(), opPlan.saved.end()), opPlan.saved.end());
         for (const int v : op.outputs) {

@@ -293,6 +293,22 @@ void StepWriter::forwardLayer(std::size_t layer, bool save, Phase phase, StepHoo
     runForwardOps(layer, 0, static_cast<int>(type.ops.size()) - 1, save, phase, true, hooks);
 }
 
+void StepWriter::recomputeLayer(std::size_t layer, StepHooks& hooks) {
+    const LayerType& type = workload_.typeOf(layer);
+    const LayerPlan& plan = plans_[static_cast<std::size_t>(workload_.layers[layer].type)];
+    const int ops = static_cast<int>(type.ops.size()), needed = input_.training.recomputeEarlyStop ? plan.neededAgain : ops;
+    if (needed > 0) runForwardOps(layer, 0, needed - 1, true, Phase::Recompute, true, &hooks);
+    const auto exists = [&](int v) { return plan.producer[static_cast<std::size_t>(v)] < needed; };
+    for (int o = needed; o < ops; ++o) {  // these do not run again: they keep what they would have read, and it is released as if they had
+        const OpPlan& opPlan = plan.ops[static_cast<std::size_t>(o)];
+        for (const int v : opPlan.saved)
+            if (exists(v)) hold(valueBuffer(layer, v));
+        for (const int v : opPlan.releasedAfterForward)
+            if (exists(v)) release(valueBuffer(layer, v));
+    }
+    if (exists(type.output)) release(valueBuffer(layer, type.output));
+}
+
 void StepWriter::forward(const Pass& pass, StepHooks& hooks) {
     const LayerRange layers = part_.chunks[pass.chunk];
     for (std::size_t l = layers.begin; l < layers.end; ++l) {
@@ -320,8 +336,7 @@ void StepWriter::backward(const Pass& pass, StepHooks& hooks) {
         if (input_.training.recompute == Recompute::Full && type.isBlock) {
             // Run the block again from its input, keeping what backward needs, and drop the second copy of its output.
             hold(valueBuffer(l, 0));
-            forwardLayer(l, true, Phase::Recompute, &hooks);
-            release(valueBuffer(l, type.output));
+            recomputeLayer(l, hooks);
             release(valueBuffer(l, 0));  // the checkpoint's hold; the saving ops hold it now where they need it
         }
         backwardLayer(l, hooks);

@@ -168,6 +168,8 @@ private:
     void addOptimizerKernels(const std::vector<KernelWork>& kernels, TaskRole role);
     void loadNextBatch();
     void forwardLayer(std::size_t layer, bool save, Phase phase, StepHooks* hooks);
+    /// The block once more before its backward: all of it, or as much as backward needs.
+    void recomputeLayer(std::size_t layer, StepHooks& hooks);
     void runForwardOps(std::size_t layer, int firstOp, int lastOp, bool save, Phase phase, bool release, StepHooks* hooks);
     void backwardLayer(std::size_t layer, StepHooks& hooks);
     void writeForwardOp(std::size_t layer, int op, Phase phase, bool isView);

@@ -115,6 +115,7 @@ inline Json randomDocument() {
     if (document.value("device", "") == "v100-sxm") training["precision"] = *oneOf({"fp32", "fp16-autocast"});
     training["optimizer"] = *oneOf({"sgd", "momentum", "adamw", "adamw-fused", "adam-for-loop", "adafactor", "adam-8bit"});
     training["recompute"] = *oneOf({"none", "selective", "full"});
+    if (readsText) training["loss_metrics"] = *rc::gen::element(0, 0, 2);
     training["attention"] = *oneOf({"flash", "math"});
     training["dropout"] = *rc::gen::arbitrary<bool>();
     training["gradient_clipping"] = *rc::gen::arbitrary<bool>();
@@ -126,6 +127,8 @@ inline Json randomDocument() {
                                    "dp", "ps-device0", "ps-host", "ps-sharded", "ps-servers", "async-ps", "ssp", "local-sgd", "diloco", "easgd"});
         if (name == "dp" && !oneNode) name = "ddp";
         strategy["name"] = name;
+        const bool reEnters = name == "zero1" || name == "zero2" || name == "zero3" || name == "megatron";
+        if (!reEnters) training["recompute_early_stop"] = *rc::gen::arbitrary<bool>();
         if (isFsdp(name)) randomFsdpKnobs(strategy, document);
         const bool server = name.substr(0, 3) == "ps-" || name == "async-ps" || name == "ssp";
         if (server) flip(strategy, {"push_pull_overlap"});

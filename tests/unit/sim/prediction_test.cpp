@@ -103,5 +103,33 @@ TEST(TraceOf, HasTracksOfTheFirstRankOfEachClassAndMemoryCounters) {
     EXPECT_FALSE(trace.flows.empty());
 }
 
+// The largest of two standard normal numbers is 1/√π on average; of 8 and 1,024 what tables say.
+TEST(SlowestDevice, IsExpectedWhereTablesSay) {
+    EXPECT_EQ(expectedMaximum(1), 0);
+    EXPECT_NEAR(expectedMaximum(2), 1 / std::sqrt(M_PI), 1e-6);
+    EXPECT_NEAR(expectedMaximum(8), 1.4236, 1e-4);
+    EXPECT_NEAR(expectedMaximum(1024), 3.25, 0.01);
+}
+
+// Devices that differ by 2 % (one standard deviation): the slowest of eight takes 1 + 0.02·1.4236 times as long for every kernel. One device waits for
+// nobody, and neither do workers of an asynchronous server.
+TEST(SlowestDevice, SetsThePaceOfRanksThatWaitForEachOther) {
+    const auto kernels = [](const std::string& devices, double variation) {
+        Scenario scenario = scenarioOf("{'model':'gpt2','device':'a100-80gb-sxm'," + devices + ",'training':{'micro_batch':8}}");
+        for (Profile& profile : scenario.profiles) profile.deviceVariation.value = variation;
+        return predictionOf(scenario).prices.nodes.front().kernels;
+    };
+    const auto ratio = [&](const std::string& devices) {
+        const auto even = kernels(devices, 0), uneven = kernels(devices, 0.02);
+        double most = 0;
+        for (std::size_t k = 0; k < even.size(); ++k)
+            if (even[k].seconds() > 1e-4) most = std::max(most, uneven[k].seconds() / even[k].seconds());
+        return most;
+    };
+    EXPECT_NEAR(ratio("'devices':8"), 1 + 0.02 * 1.4236, 1e-5);
+    EXPECT_NEAR(ratio("'devices':1"), 1, 1e-12);
+    EXPECT_NEAR(ratio("'devices':8,'strategy':{'name':'async-ps'}"), 1, 1e-12);
+}
+
 }  // namespace
 }  // namespace ringside::testing

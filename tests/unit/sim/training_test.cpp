@@ -116,6 +116,43 @@ TEST(RecomputeTest, RunsEveryBlockTwice) {
     EXPECT_LT(tasks(full, Phase::Recompute), tasks(full, Phase::Forward)) << "embedding and head run once";
 }
 
+// GPT-2's block ends with the product ffn → hidden and the residual sum. Backward needs what the product reads, not what it writes, so neither runs again.
+TEST(RecomputeTest, EarlyStopLeavesOutWhatOnlyTheOutputNeeds) {
+    const auto again = [](const Schedule& schedule) {
+        std::vector<std::string> names;
+        for (const Task& task : schedule.programs.front().tasks)
+            if (task.phase == Phase::Recompute && task.role == TaskRole::Op && task.layer == 1) names.push_back(schedule.workload->typeOf(1).ops[static_cast<std::size_t>(task.op)].name);
+        return names;
+    };
+    const std::vector<std::string> whole = again(scheduleOf(gpt2("'recompute':'full'"))), early = again(scheduleOf(gpt2("'recompute':'full','recompute_early_stop':true")));
+    ASSERT_LT(early.size(), whole.size());
+    EXPECT_TRUE(std::equal(early.begin(), early.end(), whole.begin()));
+    for (std::size_t i = early.size(); i < whole.size(); ++i) EXPECT_TRUE(whole[i] == "mlp.c_proj" || whole[i].find("residual") != std::string::npos || whole[i].find("add") != std::string::npos) << whole[i];
+    // A block's products are 12·768² multiply-adds per token, the last of them 4·768²; attention adds 2·1024·768.
+    const Prediction full = predictionOf(gpt2("'micro_batch':8,'recompute':'full'")), stopped = predictionOf(gpt2("'micro_batch':8,'recompute':'full','recompute_early_stop':true"));
+    EXPECT_LT(stopped.stepSeconds, full.stepSeconds);
+    EXPECT_NEAR((stopped.hfu / stopped.mfu - 1) / (full.hfu / full.mfu - 1), 1 - 4.0 * 768 * 768 / (12.0 * 768 * 768 + 2.0 * 1024 * 768), 0.003);
+    EXPECT_EQ(categoryBytes(stopped, MemoryCategory::OptimizerState), categoryBytes(full, MemoryCategory::OptimizerState));
+}
+
+TEST(RecomputeTest, EarlyStopIsRefusedWhereCheckpointsReEnter) {
+    const auto scenario = [](const char* strategy) { return tryScenario("{'model':'gpt2','device':'a100-80gb-sxm','devices':8,'training':{'recompute':'full','recompute_early_stop':true},'strategy':{'name':'" + std::string(strategy) + "'}}"); };
+    for (const char* strategy : {"zero1", "zero3", "megatron"}) EXPECT_FALSE(scenario(strategy)) << strategy;
+    for (const char* strategy : {"ddp", "fsdp1", "fsdp2"}) EXPECT_TRUE(scenario(strategy)) << strategy;
+}
+
+// Two metrics, each with an fp32 copy (2 + 4 bytes per logit) and log-probabilities (4 + 4): 28 bytes per logit more, and the step waits for them.
+TEST(LossMetrics, TakeTheCrossEntropyOfTheLogitsOnceMoreEach) {
+    const auto lossBytes = [](const char* more) {
+        const Schedule schedule = scheduleOf(gpt2("'micro_batch':8,'precision':'bf16','loss':'fused'" + std::string(more)));
+        double bytes = 0;
+        for (const KernelWork& kernel : schedule.workload->types.back().ops.back().forward) bytes += kernel.bytes;
+        return bytes;
+    };
+    EXPECT_DOUBLE_EQ(lossBytes(",'loss_metrics':2") - lossBytes(""), 28.0 * 8 * 1024 * 50257);
+    EXPECT_FALSE(tryScenario(gpt2("'loss':'fused-linear','loss_metrics':1")));
+}
+
 TEST(GradientClipping, AddsKernelsBeforeTheOptimizer) {
     EXPECT_GT(countTasks(scheduleOf(gpt2("'gradient_clipping':true")), TaskRole::ClipGradients), 0);
     EXPECT_EQ(countTasks(scheduleOf(gpt2("'gradient_clipping':false")), TaskRole::ClipGradients), 0);

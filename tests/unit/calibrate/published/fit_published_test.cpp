@@ -105,6 +105,18 @@ TEST(CoveringSpread, CoversFourFifths) {
     EXPECT_EQ(coveringSpread(errors, std::vector<double>(10, 0.2), sources), 0);
 }
 
+// Nine rows of one source within 1 %, one of another at 10 %. Alike, nine of ten are enough. By roots of numbers the first weigh three, the second one: three
+// of four are too few.
+TEST(CoveringSpread, LetsRowsWeighAlikeUnlessTheirSourcesAreGiven) {
+    std::vector<double> errors(9, 0.01);
+    errors.push_back(0.1);
+    std::vector<std::string> sources(9, "a/b");
+    sources.push_back("c/d");
+    const std::vector<double> spreads(10, 0.0);
+    EXPECT_NEAR(coveringSpread(errors, spreads, {}), 0.01 / 1.2816, 1e-4);
+    EXPECT_NEAR(coveringSpread(errors, spreads, sources), 0.1 / 1.2816, 1e-4);
+}
+
 TEST(FitTable, NamesFiguresOfAProfileWithAPositivePriorInItsBounds) {
     const Profile profile = datasheetProfile(catalogs().hardware.findDevice("h100-sxm").value(), PublishedFigures{});
     for (const FitParameter& parameter : fitParameters()) {

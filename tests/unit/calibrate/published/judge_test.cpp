@@ -90,6 +90,18 @@ TEST(PublishedVerdictTest, PutsEachRowInItsClass) {
     EXPECT_THAT(classes, ElementsAre("single-node data parallel", "multi-node data parallel", "single device", "memory", "collectives < 1 MiB", "collectives >= 1 MiB", "collectives >= 1 MiB"));
 }
 
+TEST(PublishedVerdictTest, KeepsFrameworksWhoseKernelsAreTheirOwnApart) {
+    const auto classOfNotes = [](const char* notes) {
+        Json json = Json::parse(R"([{"id": "a", "source": {}, "hardware": {"gpu": "V100-SXM2-16GB", "nodes": 2, "gpus_per_node": 8, "n_gpus": 16}, "model": {"name": "ResNet-50"},
+            "strategy": {"kind": "ddp", "micro_batch": 8, "precision": "fp32"}, "measured": {"samples_per_s": 3}}])");
+        json[0]["notes"] = notes;
+        return classOf(recordsFromJson(json, "f").value().front());
+    };
+    EXPECT_EQ(classOfNotes("framework NGC MXNet (not PyTorch DDP unless named); weak scaling"), "data parallel of other frameworks");
+    EXPECT_EQ(classOfNotes("framework PyTorch (not PyTorch DDP unless named); weak scaling"), "multi-node data parallel");
+    EXPECT_EQ(classOfNotes("framework overhead is included"), "multi-node data parallel");
+}
+
 TEST(PublishedVerdictTest, DoesNotDependOnTheThreads) {
     EXPECT_EQ(publishedJson(judge(someRecords(), catalogs(), 1)).dump(), publishedJson(judge(someRecords(), catalogs(), 4)).dump());
 }

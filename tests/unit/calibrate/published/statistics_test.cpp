@@ -61,6 +61,14 @@ TEST(PublishedSummary, OrdersWithinEachSweepAndWeighsSweepsByTheirRows) {
     EXPECT_NEAR(*summary(rows).spearman, (3 * 1.0 + 4 * 0.8) / 7, 1e-12);
 }
 
+// Three machines with one configuration (100, 120 and 144: mean 120), two other configurations. As five rows the repeats would be ordered by chance.
+TEST(PublishedSummary, TakesRowsOfOneConfigurationAsRepeats) {
+    std::vector<Judgement> rows = {row(2, 100, "a"), row(2, 120, "a"), row(2, 144, "a"), row(1, 119, "a"), row(3, 121, "a")};
+    EXPECT_LT(*summary(rows).spearman, 0.5);
+    for (std::size_t i = 0; i < 3; ++i) rows[i].configuration = "eight devices";
+    EXPECT_NEAR(*summary(rows).spearman, 1, 1e-12);
+}
+
 TEST(Quantile, LiesBetweenItsNeighbours) {
     EXPECT_DOUBLE_EQ(quantile({3, 1, 2}, 0.5), 2);
     EXPECT_DOUBLE_EQ(quantile({1, 2}, 0.25), 1.25);

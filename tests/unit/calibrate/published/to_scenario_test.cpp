@@ -81,6 +81,23 @@ TEST(ToScenario, MapsComposersFsdp) {
     EXPECT_EQ(m.scenario.cluster.nodeCount(), 2);
     EXPECT_DOUBLE_EQ(m.scenario.cluster.nodes[0].kind.nics.gbitPerS, 200);
     EXPECT_THAT(m.assumed, IsEmpty());
+    // Composer computes two metrics of the logits; checkpoints end early since PyTorch 2.1.
+    EXPECT_EQ(m.scenario.training.lossMetrics, 2);
+    EXPECT_TRUE(m.scenario.training.recomputeEarlyStop);
+}
+
+TEST(ToScenario, LetsCheckpointsOfOldPyTorchRunWholeBlocksAgain) {
+    const char* model = R"j({"name": "MPT-125m", "layers": 12, "hidden": 768, "heads": 12, "kv_heads": 12, "ffn": 3072, "vocab": 50368, "seq_len": 512})j";
+    const char* strategy = R"j({"kind": "fsdp-full", "micro_batch": 128, "grad_accum": 1, "global_batch": 1024, "precision": "bf16/MP PURE", "act_ckpt": "full"})j";
+    EXPECT_FALSE(mapped(record(kA100x8, model, strategy, R"j({"step_time_s": 1})j", "Old table, torch 1.13.1 image default.")).scenario.training.recomputeEarlyStop);
+    EXPECT_TRUE(mapped(record(kA100x8, model, strategy, R"j({"step_time_s": 1})j", "torch 2.1 image")).scenario.training.recomputeEarlyStop);
+}
+
+TEST(ToScenario, TakesASourceAtItsWordAboutClipping) {
+    const char* bert = R"j({"name": "BERT-base", "layers": 12, "hidden": 768, "heads": 12, "ffn": 3072, "vocab": 30522, "seq_len": 128})j";
+    const char* strategy = R"j({"kind": "ddp", "micro_batch": 32, "global_batch": 256, "precision": "fp32", "act_ckpt": "none"})j";
+    EXPECT_TRUE(mapped(record(kA100x8, bert, strategy)).scenario.training.gradientClipping);
+    EXPECT_FALSE(mapped(record(kA100x8, bert, strategy, R"j({"step_time_s": 1})j", "framework MXNet W/O clip bsz=64")).scenario.training.gradientClipping);
 }
 
 TEST(ToScenario, MapsConvNetsAndTheirThroughput) {

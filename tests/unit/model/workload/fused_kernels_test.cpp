@@ -52,6 +52,29 @@ TEST(FusedLoss, WithTheHeadLogitsOfAChunkAreAllThatEverExists) {
     EXPECT_DOUBLE_EQ(forwardFlops(workload) + backwardFlops(workload), forwardFlops(llama(LossKernel::Eager)) + backwardFlops(llama(LossKernel::Eager)));
 }
 
+// q, k, v of 4,096 channels with 8 of 32 heads for keys: in bf16 q is 8 KiB per token, k and v together a half of it. Forward gathers all three (read and
+// written) and puts the result back (zeros, read, written); backward gathers the gradient and scatters three into zeros.
+TEST(FirstFlashAttention, GathersTokensAndPutsThemBack) {
+    const auto attention = [](AttentionKernel kernel) {
+        TrainingConfig training;
+        training.seqLen = kTokens;
+        training.precision = precisionByName("bf16").value();
+        training.attention = kernel;
+        const Workload workload = buildWorkload(ModelCatalog::builtin().value().find("llama-3-8b").value(), training).value();
+        double forward = 0, backward = 0;
+        for (const Op& op : workload.types[1].ops)
+            if (op.kind == OpKind::Attention) {
+                for (const KernelWork& work : op.forward) forward += work.bytes;
+                for (const KernelWork& work : op.backward) backward += work.bytes;
+            }
+        return std::pair{forward, backward};
+    };
+    const auto first = attention(AttentionKernel::Flash1), second = attention(AttentionKernel::Flash);
+    const double q = kTokens * kHidden * 2.0, kv = q / 2;
+    EXPECT_DOUBLE_EQ(first.first - second.first, 2 * (q + kv) + 3 * q);
+    EXPECT_DOUBLE_EQ(first.second - second.second, 2 * q + 3 * (q + kv));
+}
+
 TEST(FusedActivation, LeavesOutActOfTheGate) {
     const auto block = [](GatedKernel kernel) { return savedBytes(llama(LossKernel::Eager, kernel).types[1]); };
     EXPECT_EQ(block(GatedKernel::Eager) - block(GatedKernel::Fused), kTokens * kFfn * 2);
