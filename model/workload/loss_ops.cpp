@@ -50,8 +50,8 @@ int fusedLoss(LayerBuilder& layer, int logits, LossKernel kernel) {
     return loss;
 }
 
-/// One metric after the other, so that the fp32 copy and the log-probabilities of one exist at a time. A loss that writes its gradient over the
-/// logits leaves them alone until backward here.
+/// Each makes an fp32 copy and log-probabilities of it. Training loops compute them when backward has freed the activations (Composer does), so they
+/// raise no peak; here they stand beside the loss, as nothing else of a step knows the logits.
 void addMetrics(LayerBuilder& layer, int logits, std::int64_t metrics) {
     const Value& value = layer.at(logits);
     const double elements = static_cast<double>(elementCount(value.shape));
@@ -61,7 +61,6 @@ void addMetrics(LayerBuilder& layer, int logits, std::int64_t metrics) {
         if (copy > 0) op.forward.push_back(memoryWork("metric cast", bytesOf(layer, logits) + static_cast<double>(copy)));
         op.forward.push_back(memoryWork("metric log softmax", 2 * elements * static_cast<double>(sizeOf(DType::Fp32))));
     }
-    op.forwardWorkspace = std::max(op.forwardWorkspace, copy + elementCount(value.shape) * sizeOf(DType::Fp32));
 }
 
 }  // namespace
