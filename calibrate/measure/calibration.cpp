@@ -17,6 +17,7 @@
 #include "kernels/device.h"
 #include "model/cost/measured_collectives.h"
 #include "model/workload/kernels_of.h"
+#include "sim/prediction.h"
 #include "sim/scenario.h"
 
 namespace ringside {
@@ -214,8 +215,9 @@ private:
             inSteps_.push_back({series.settings["collective"].get<std::string>(), series.settings["bytes"].get<double>(), median(series.seconds)});
         } else if (series.key.starts_with("copy of ")) {
             for (const double inverse : series.seconds) copyRates_.push_back(1 / inverse);
-        } else if (series.settings.contains("overhead_s") && series.settings["tasks"] != 0) {
-            overheads_.push_back({series.settings["tasks"].get<double>(), series.settings["overhead_s"].get<double>()});
+        } else if (series.settings.contains("overhead_s")) {
+            steps_[series.settings["model"].get<std::string>()] = median(series.seconds);
+            if (series.settings["tasks"] != 0) overheads_.push_back({series.settings["tasks"].get<double>(), series.settings["overhead_s"].get<double>()});
         }
     }
 
@@ -383,6 +385,9 @@ private:
             profile.deviceFigures["memory_bytes"] = memoryBytesHere() / ranksHere_;
             set(profile.hostMemoryGbPerS, profile.deviceFigures["memory_bandwidth_gb_per_s"]);
             widen(profile);
+            profile.steps.clear();
+            for (const CalibrationModel& model : referenceModels())
+                if (const auto step = steps_.find(model.name); step != steps_.end()) profile.steps.push_back({model.name, ranks_, step->second});
         }
         if (!collectives_.empty()) {
             std::vector<CollectiveTimings> means = collectives_;
@@ -399,6 +404,7 @@ private:
                 curve.cpuSecondsPerByte = same->cpuSecondsPerByte;
                 curve.slowdownByCompute = 1;
             }
+            if (options_.link == "loopback") TRY_VOID(fitSeveralRanks(profile));
             if (options_.link == "loopback") {
                 double best = 0;  // of one connection between two processes
                 for (const CollectiveTimings& timings : collectives_)
@@ -451,6 +457,45 @@ private:
         }
     }
 
+    /// Kernels among collectives take longer than the tables say: caches are cold after a collective, and whoever comes first waits for the
+    /// slower rank. One factor for all of them, from the strategies' own steps; what they differ by from it is the model's spread.
+    Result<void> fitSeveralRanks(Profile& profile) const {
+        const auto set = [&](Figure& figure, double value, double spread, const char* how) { figure = {value, spread, Provenance::Measured, how}; };
+        set(profile.severalRanks, 1, 0, "no strategy was measured");
+        TRY(const Catalogs catalogs, Catalogs::builtin());
+        // By the factor, the logarithm of what is measured over what is predicted, of each strategy and model.
+        std::vector<std::pair<Scenario, double>> measured;
+        for (const CalibrationModel& model : strategyModels(ranks_)) {
+            const auto step = steps_.find(model.name);
+            if (step == steps_.end()) continue;
+            Json document = model.document;
+            document["profile"] = toJson(profile);
+            TRY(Scenario scenario, resolveScenario(document, model.name, catalogs));
+            measured.emplace_back(std::move(scenario), step->second);
+        }
+        if (measured.size() < 3) return {};
+        const auto residuals = [&](double factor) -> Result<std::vector<double>> {
+            std::vector<double> out;
+            for (auto& [scenario, seconds] : measured) {
+                for (Profile& own : scenario.profiles) own.severalRanks.value = factor;
+                TRY(const Prediction prediction, predict(scenario, {false, false, false, false}));
+                out.push_back(std::log(seconds / prediction.stepSeconds));
+            }
+            return out;
+        };
+        // A step is nearly proportional to it: a few corrections by the median are enough.
+        double factor = 1;
+        for (int i = 0; i < 4; ++i) {
+            TRY(const std::vector<double> off, residuals(factor));
+            factor = std::clamp(factor * std::exp(median(off)), 0.8, 1.5);
+        }
+        TRY(const std::vector<double> left, residuals(factor));
+        set(profile.severalRanks, factor, scaledMad(left) / std::sqrt(static_cast<double>(left.size())), "steps of strategies in ringside calibrate");
+        set(profile.modelSpreadNode, scaledMad(left), 0.3, "steps of strategies in ringside calibrate, over their predictions");
+        profile.modelSpreadNetwork = profile.modelSpreadNode;
+        return {};
+    }
+
     /// Repetitions agree better than a table read between its points: kernels of shapes that were not measured are off by about this
     /// much (docs/validation.md), and the band must say so.
     static void widen(Profile& profile) {
@@ -488,6 +533,7 @@ private:
     std::vector<std::pair<double, double>> overheads_;  // tasks, seconds
     std::vector<CollectiveTimings> collectives_;
     std::vector<InStep> inSteps_;
+    std::map<std::string, double> steps_;  // by model
     std::vector<double> rankSeconds_;  // of all collectives measured
     std::map<std::size_t, std::vector<std::string>> slow_;
     int dropped_ = 0;

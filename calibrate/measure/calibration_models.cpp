@@ -100,4 +100,9 @@ std::vector<CalibrationModel> calibrationModels(CalibrationEffort effort) {
     return models;
 }
 
+std::vector<CalibrationModel> referenceModels() {
+    const std::vector<CalibrationModel> models = calibrationModels(CalibrationEffort::Quick);
+    return {models[0], models[1], models[3], models[4], models[9]};
+}
+
 }  // namespace ringside

@@ -20,6 +20,9 @@ struct CalibrationModel {
 /// Steps of `ranks` ranks, for the kernels that only strategies have: into buckets and out of them, casts, sums.
 std::vector<CalibrationModel> strategyModels(int ranks);
 
+/// A few of the models below, of each kind, whose steps tell how fast the machine is (Profile::steps).
+std::vector<CalibrationModel> referenceModels();
+
 /// More effort, more models; each list but that of Trial begins with the smaller one's.
 std::vector<CalibrationModel> calibrationModels(CalibrationEffort effort);
 

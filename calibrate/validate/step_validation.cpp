@@ -12,6 +12,7 @@
 #include "calibrate/execute/real_run.h"
 #include "calibrate/fit/robust.h"
 #include "calibrate/ranks/shaped_link.h"
+#include "calibrate/validate/drift.h"
 #include "calibrate/validate/task_sums.h"
 #include "sim/prediction.h"
 
@@ -38,11 +39,17 @@ public:
         run->row_.ranks = one.ranks;
         run->runOptions_.device = options.device;
         run->runOptions_.warmUp = options.warmUp;
+        run->runOptions_.steps = 0;
         run->keepTraces_ = options.traces;
         return run;
     }
 
-    Result<void> predictStep(const StepValidationOptions& options) {
+    /// `drift`: kernels take so many times as long as in the profile.
+    Result<void> predictStep(const StepValidationOptions& options, double drift) {
+        PricingOptions& pricing = scenario_.pricing;
+        pricing.computeScale = pricing.memoryScale = pricing.hostScale = 1 / drift;
+        // Over loopback a message is work of the same cores; a slow link takes what it takes.
+        if (!runOptions_.ranks.linkBitsPerSecond) pricing.networkScale = 1 / drift;
         TRY(const Prediction prediction, predict(scenario_, {false, options.traces, false}));
         row_.predicted = prediction.stepSeconds;
         row_.p10 = prediction.p10Seconds;
@@ -52,6 +59,7 @@ public:
         predictedSums_ = taskSums(*prediction.schedule, prediction.timeline.classes);
         period_ = prediction.schedule->period;
         if (options.traces) row_.predictedTrace = traceOf(prediction);
+        if (runOptions_.steps > 0) return {};  // planned already
         if (options.paced)
             for (const Time time : prediction.prices.nodes.front().kernels) runOptions_.execute.pace.push_back(time.seconds());
         int steps = options.steps > 0 ? options.steps : std::clamp(static_cast<int>(std::lround(kRoundSeconds / std::max(row_.predicted, 1e-4))), kLeastSteps, kMostSteps);
@@ -149,12 +157,17 @@ Result<std::optional<StepValidation>> validateSteps(const std::vector<Validation
             continue;
         }
         TRY(runs[c], CaseRun::create(cases[c], options, catalogs));
-        const Result<void> predicted = runs[c]->predictStep(options);
+        const Result<void> predicted = runs[c]->predictStep(options, 1);
         if (!predicted && predicted.error().code == ErrorCode::BadInput) skip(c, predicted.error().toString());
         else TRY_VOID(predicted);
     }
     const auto rounds = static_cast<std::size_t>(options.rounds);
-    for (std::size_t r = 0; r < rounds; ++r)
+    std::vector<std::vector<double>> probes;
+    for (std::size_t r = 0; r < rounds; ++r) {
+        if (!options.paced) {  // those that sleep know no drift
+            TRY(std::vector<double> probe, probeDrift(options.references, options.ranks, catalogs));
+            if (!probe.empty()) probes.push_back(std::move(probe));
+        }
         for (std::size_t c = 0; c < cases.size(); ++c) {
             if (progress) progress(r * cases.size() + c, rounds * cases.size());
             if (!runs[c]) continue;
@@ -163,7 +176,13 @@ Result<std::optional<StepValidation>> validateSteps(const std::vector<Validation
             else TRY_VOID(done);
             if (done) isRank0 = *done;
         }
+    }
     if (!isRank0) return std::optional<StepValidation>();
+    if (!probes.empty()) {
+        out.drift = driftOf(probes);
+        for (std::unique_ptr<CaseRun>& run : runs)
+            if (run) TRY_VOID(run->predictStep(options, *out.drift));
+    }
     for (std::unique_ptr<CaseRun>& run : runs)
         if (run) out.rows.push_back(run->finish());
     if (out.rows.empty())

@@ -12,6 +12,7 @@
 #include "calibrate/validate/statistics.h"
 #include "calibrate/validate/validation_cases.h"
 #include "model/base/result.h"
+#include "model/cost/measurements.h"
 #include "sim/scenario.h"
 
 namespace ringside {
@@ -23,6 +24,7 @@ struct StepValidationOptions {
     int steps = 0;         ///< of a round; 0: so many that it takes about a second, from 5 to 40
     int warmUp = 1;
     bool paced = false;    ///< kernels sleep for their profiled time
+    std::vector<ReferenceStep> references;  ///< of the profile: run between rounds, they tell how fast the machine is now. Empty: taken to be as it was
     bool traces = false;   ///< keep the two timelines of each row
     std::string device = "cpu";
 };
@@ -38,6 +40,7 @@ struct StepValidation {
     std::vector<ValidationRow> rows;
     std::vector<SkippedCase> skipped;
     std::string device, libraries;
+    std::optional<double> drift;  ///< kernels take so many times as long as when the profile was measured, and were predicted so; empty: not known
 };
 
 /// What is done and of how much, in runs.

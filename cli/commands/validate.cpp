@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 struct ValidateFlags {
     OutputFlags output;
     std::string profile, strategies, models, localRanks, link, rounds = "3", steps, warmUp = "1", threads = "1", timeout = "60", limit, traceDir, html, samples, device = "cpu", against = "executor";
-    bool paced = false, anyMachine = false;
+    bool paced = false, anyMachine = false, asMeasured = false;
     PublishedFlags published;
 };
 
@@ -152,6 +152,7 @@ Result<int> runValidate(const ValidateFlags& flags) {
         Result<void> here = checkEnvironment(profile, calibrationEnvironment(options.ranks.threads, "", RINGSIDE_VERSION));
         if (!here) return badInput(flags.profile, here.error().message + " (--any-machine goes on all the same)");
     }
+    if (!flags.asMeasured) options.references = profile.steps;
     TRY(const Catalogs catalogs, Catalogs::builtin());
     ValidationReport report;
     TRY(report.holdout, holdoutFor(flags, profile));
@@ -211,6 +212,7 @@ void addValidate(CommandLine& line) {
     command.option("--samples", flags->samples, "raw samples for the held-out points (default: PROFILE.samples.jsonl, if it is there)", "FILE", "Validation");
     command.option("--limit", flags->limit, "exit code 1 when the mean absolute error is above so many per cent", "PCT", "Validation");
     command.option("--timeout", flags->timeout, "seconds without progress after which a run is ended (default: 60)", "S", "Validation");
+    command.flag("--as-measured", flags->asMeasured, "predict for the machine as it was when the profile was measured; else the calibration's steps are run between rounds and tell how fast it is now", "Validation");
     command.flag("--any-machine", flags->anyMachine, "take a profile of another machine or version all the same", "Validation");
     command.option("--html", flags->html, "write a page with tables and both timelines of each row", "FILE", "Output");
     command.option("--trace-dir", flags->traceDir, "write both timelines of each row as Chrome traces into this folder", "DIR", "Output");

@@ -58,6 +58,7 @@ std::string validationText(const ValidationReport& report) {
         out += fmt::format("  {:<{}}  {:<{}}  {:>5}  {:>6.2f} ms  {:>7.2f} ms  {:>+6.1f} %  {:>4.1f} %  {}{}\n", row.model, model, row.strategy, strategy, row.ranks, row.predicted * 1e3, row.measured * 1e3, row.error() * 100,
                            row.noiseFloor * 100, row.inBand() ? "in" : "out", row.predictedPeak == row.measuredPeak ? "" : "  memory differs");
     const ValidationSummary& all = summaries.all;
+    if (validation.drift) out += fmt::format("\n  drift: kernels take {:.3f} times as long as when the profile was measured, and are predicted so (--as-measured: without)\n", *validation.drift);
     out += fmt::format("\n  mean absolute error {:.1f} %, worst {:.1f} %, noise floor {:.1f} %; {:.0f} % of the measurements lie in the predicted band\n", all.mape * 100, all.worst * 100, all.noiseFloor * 100, all.coverage * 100);
     if (all.order.pairs > 0) out += fmt::format("  {} of {} pairs that differ by more than the noise come in the predicted order\n", all.order.right, all.order.pairs);
     if (summaries.strategies.size() > 1 && summaries.strategies.size() < validation.rows.size()) {
@@ -79,7 +80,7 @@ std::string validationText(const ValidationReport& report) {
 Json validationJson(const ValidationReport& report) {
     const StepValidation& validation = *report.validation;
     const ValidationSummaries summaries = summariesOf(validation.rows);
-    Json out = {{"format", "ringside-validation"}, {"version", 1}, {"profile", report.profile}, {"link", report.link}, {"paced", report.paced}, {"device", validation.device}, {"libraries", validation.libraries}};
+    Json out = {{"format", "ringside-validation"}, {"version", 1}, {"profile", report.profile}, {"link", report.link}, {"paced", report.paced}, {"device", validation.device}, {"libraries", validation.libraries}, {"drift", numberOrNull(validation.drift)}};
     out["rows"] = Json::array();
     for (const ValidationRow& row : validation.rows) out["rows"].push_back(rowJson(row));
     out["summary"] = summaryJson(summaries.all);

@@ -56,4 +56,13 @@ struct CollectiveCurve {
     bool operator==(const CollectiveCurve&) const = default;
 };
 
+/// A training step of a calibration model, each rank for itself: how fast the machine was when the profile was measured.
+struct ReferenceStep {
+    std::string model;
+    int ranks = 1;  ///< that ran at the same time
+    double seconds = 0;
+
+    bool operator==(const ReferenceStep&) const = default;
+};
+
 }  // namespace ringside

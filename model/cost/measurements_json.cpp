@@ -137,6 +137,28 @@ Result<std::vector<CollectiveCurve>> collectiveCurvesFromJson(const JsonCursor& 
     return curves;
 }
 
+Result<std::vector<ReferenceStep>> referenceStepsFromJson(const JsonCursor& cursor) {
+    TRY(const std::vector<JsonCursor> rows, cursor.items());
+    std::vector<ReferenceStep> steps;
+    for (const JsonCursor& row : rows) {
+        TRY_VOID(row.keys({"model", "ranks", "seconds"}));
+        ReferenceStep& step = steps.emplace_back();
+        TRY(const JsonCursor model, row.at("model"));
+        TRY(step.model, model.asString());
+        TRY(const JsonCursor ranks, row.at("ranks"));
+        TRY(const std::int64_t count, ranks.asInt(1, 1'000'000));
+        step.ranks = static_cast<int>(count);
+        TRY(step.seconds, required(row, "seconds", kLeastSeconds, kMostSeconds));
+    }
+    return steps;
+}
+
+Json toJson(const std::vector<ReferenceStep>& steps) {
+    Json json = Json::array();
+    for (const ReferenceStep& step : steps) json.push_back(Json{{"model", step.model}, {"ranks", step.ranks}, {"seconds", step.seconds}});
+    return json;
+}
+
 Json toJson(const KernelPoints& kernels) {
     Json json = Json::object();
     for (const auto& [name, points] : kernels) {

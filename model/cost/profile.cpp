@@ -95,7 +95,7 @@ std::vector<std::string> arithmeticTypeNames() {
 
 Result<void> readInto(Profile& profile, const JsonCursor& cursor) {
     TRY_VOID(cursor.keys({"format", "version", "name", "device", "created", "tool_version", "command", "environment", "notes", "figures",
-                          "gemm_efficiency", "gemm_table", "kernels", "collectives", "device_figures"}));
+                          "gemm_efficiency", "gemm_table", "kernels", "collectives", "device_figures", "steps"}));
     TRY(const JsonCursor format, cursor.at("format"));
     TRY(const std::string formatName, format.asString());
     if (formatName != kFormat) return format.error(fmt::format("expected '{}', found '{}'; this is not a profile", kFormat, formatName));
@@ -138,6 +138,9 @@ Result<void> readInto(Profile& profile, const JsonCursor& cursor) {
     }
     if (const auto figures = cursor.find("device_figures")) {
         TRY(profile.deviceFigures, deviceFiguresFromJson(*figures));
+    }
+    if (const auto steps = cursor.find("steps")) {
+        TRY(profile.steps, referenceStepsFromJson(*steps));
     }
     if (const auto environment = cursor.find("environment")) {
         TRY(profile.environment, environmentFromJson(*environment));
@@ -262,6 +265,7 @@ Json toJson(const Profile& profile) {
     if (!profile.kernels.empty()) json["kernels"] = toJson(profile.kernels);
     if (!profile.collectives.empty()) json["collectives"] = toJson(profile.collectives);
     if (!profile.deviceFigures.empty()) json["device_figures"] = profile.deviceFigures;
+    if (!profile.steps.empty()) json["steps"] = toJson(profile.steps);
     if (profile.environment) json["environment"] = toJson(*profile.environment);
     return json;
 }

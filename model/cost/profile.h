@@ -82,6 +82,7 @@ struct Profile {
     Figure allToAllEfficiency;              ///< of the links
     Figure allToAllSmallPart;               ///< of that, while a peer's part is below 1 MiB
     Figure allToAllUneven;                  ///< of that, where the ranks are no power of two
+    Figure severalRanks;                    ///< time of kernels among the collectives of a host's ranks, over that in steps without any
     Figure interference;                    ///< share of memory bandwidth that a running collective takes from compute
     // What the model itself is off by, beyond what its figures are (one standard deviation of the logarithm; docs/models/band.md):
     Figure modelSpreadDevice;               ///< a step of one device
@@ -92,6 +93,7 @@ struct Profile {
     KernelPoints kernels;                   ///< measured, by KernelWork::name; they win over gemmTable and every formula
     std::vector<CollectiveCurve> collectives;     ///< measured; they win over the backend's closed form
     std::map<std::string, double> deviceFigures;  ///< measured figures of the device itself, by the keys of setDeviceFigure
+    std::vector<ReferenceStep> steps;             ///< measured with it (docs/guides/validate.md, drift)
     std::optional<Environment> environment;       ///< where it was measured
 
     bool operator==(const Profile&) const = default;

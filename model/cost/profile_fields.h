@@ -58,6 +58,7 @@ inline constexpr std::array kProfileFields{
     ProfileField{"all_to_all_efficiency", &Profile::allToAllEfficiency, 0.001, 10},
     ProfileField{"all_to_all_small_part", &Profile::allToAllSmallPart, 0.001, 1},
     ProfileField{"all_to_all_uneven", &Profile::allToAllUneven, 0.001, 1},
+    ProfileField{"several_ranks", &Profile::severalRanks, 0.1, 10},
     ProfileField{"interference", &Profile::interference, 0, 0.95},
     ProfileField{"model_spread_device", &Profile::modelSpreadDevice, 0, 2},
     ProfileField{"model_spread_node", &Profile::modelSpreadNode, 0, 2},

@@ -150,6 +150,8 @@ Result<Prices> priceSchedule(const Schedule& schedule, const Cluster& cluster, c
     for (std::size_t g = 0; g < cluster.nodes.size(); ++g) {
         const Profile& profile = profiles[g];
         const Device& device = cluster.nodes[g].kind.device;
+        const bool oneCore = cluster.nodes[g].kind.fabric == IntraNodeFabric::Loopback && options.cpuInterference;
+        const double amongRanks = oneCore && schedule.world > 1 ? profile.severalRanks.value : 1;
         TRY(const ComputeCost compute, ComputeCost::create(device, profile, math, {options.computeScale, options.memoryScale}));
         prices.waveQuantised = prices.waveQuantised && compute.waveQuantised();
         NodePrices node;
@@ -159,7 +161,7 @@ Result<Prices> priceSchedule(const Schedule& schedule, const Cluster& cluster, c
         alone.reserve(schedule.kernels.size());
         for (const KernelWork& kernel : schedule.kernels) {
             alone.push_back(compute.seconds(kernel));
-            node.kernels.push_back(Time::fromSeconds(alone.back() * slowest));
+            node.kernels.push_back(Time::fromSeconds(alone.back() * slowest * amongRanks));
         }
         for (const Interference& interference : collectives.classes) {
             std::vector<float>& column = node.slowdown.emplace_back();
@@ -185,7 +187,7 @@ Result<Prices> priceSchedule(const Schedule& schedule, const Cluster& cluster, c
         node.collectiveLaunch = Time::fromMicroseconds(profile.collectiveLaunchUs.value * host);
         node.runAhead = options.framework == Framework::MegatronDeepSpeed ? kShortRunAhead : 0;
         for (const HostWork& work : schedule.hostWorks) node.hostWorks.push_back(hostWorkTime(work, profile, cluster.nodes[g].kind.devices, options));
-        node.oneCore = cluster.nodes[g].kind.fabric == IntraNodeFabric::Loopback && options.cpuInterference;
+        node.oneCore = oneCore;
         prices.nodes.push_back(std::move(node));
     }
     if (schedule.servers.count > 0) {

@@ -1,6 +1,7 @@
 // Kernels and collectives of a CPU rank share its core: docs/models/cpu-interference.md.
 #include <gtest/gtest.h>
 
+#include "sim/prediction.h"
 #include "tests/support/tiny_step.h"
 
 namespace ringside::testing {
@@ -88,6 +89,31 @@ TEST(CpuInterference, KernelsOfTwoStreamsShareTheCore) {
     const Timeline timeline = step.played();
     EXPECT_EQ(timeline.classes[0][small].end, ns(80));
     EXPECT_EQ(timeline.classes[0][large].end, ns(140));
+}
+
+/// Seconds of the first kernel of a two-layer model on hosts.
+double firstKernel(int ranks, double severalRanks, bool interference) {
+    Device host;
+    host.name = "cpu";
+    Profile profile = datasheetProfile(host);
+    profile.gemmEfficiency = {{DType::Fp32, {1, 0, Provenance::Measured, "test"}}};
+    profile.deviceFigures = {{"memory_bandwidth_gb_per_s", 10}, {"peak_dense_tflops.fp32", 0.1}, {"memory_bytes", 1e10}, {"pcie_gb_per_s", 10}, {"loopback_gb_per_s", 2}};
+    profile.severalRanks.value = severalRanks;
+    const Json document = {{"model", {{"model_type", "mlp"}, {"widths", {64, 64, 8}}}}, {"device", "cpu"}, {"devices", ranks}, {"strategy", ranks == 1 ? "single" : "naive"},
+                           {"training", {{"micro_batch", 4}, {"precision", "fp32"}}}, {"profile", toJson(profile)}};
+    const auto catalogs = Catalogs::builtin();
+    auto scenario = resolveScenario(document, "test", *catalogs);
+    EXPECT_TRUE(scenario) << scenario.error().toString();
+    scenario->pricing.cpuInterference = interference;
+    const auto prediction = predict(*scenario);
+    EXPECT_TRUE(prediction) << prediction.error().toString();
+    return prediction->prices.nodes.front().kernels.front().seconds();
+}
+
+TEST(CpuInterference, KernelsAmongOtherRanksTakeTheMeasuredFactorLonger) {
+    EXPECT_NEAR(firstKernel(2, 1.25, true) / firstKernel(2, 1, true), 1.25, 1e-4);
+    EXPECT_DOUBLE_EQ(firstKernel(1, 1.25, true), firstKernel(1, 1, true));   // nobody beside it
+    EXPECT_DOUBLE_EQ(firstKernel(2, 1.25, false), firstKernel(2, 1, false)); // paced: it sleeps
 }
 
 }  // namespace

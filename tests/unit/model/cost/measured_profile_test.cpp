@@ -30,6 +30,7 @@ Profile measuredProfile() {
     curve.slowdownByCompute = 1.2;
     profile.collectives = {curve};
     profile.deviceFigures = {{"memory_bandwidth_gb_per_s", 9.5}, {"peak_dense_tflops.fp32", 0.11}};
+    profile.steps = {{"gpt-128x1", 2, 0.0125}};
     profile.environment = anEnvironment();
     return profile;
 }
@@ -58,6 +59,12 @@ TEST(MeasuredProfile, SamplesThatCannotBeTimesAreRefusedWithFileAndKey) {
     EXPECT_NE(errorOf(R"("kernels": {"gelu": [{"bytes": 10, "seconds": null}]})").find("seconds"), std::string::npos);
     EXPECT_NE(errorOf(R"("kernels": {"gelu": [{"bytes": 10, "seconds": 1, "relative_spread": -0.1}]})").find("relative_spread"), std::string::npos);
     EXPECT_NE(errorOf(R"("collectives": [{"op": "all_reduce", "ranks": 2, "points": [{"bytes": 1, "seconds": 0}]}])").find("collectives[0].points[0].seconds"), std::string::npos);
+}
+
+TEST(MeasuredProfile, StepsThatCannotHaveTakenTheirTimeAreRefused) {
+    EXPECT_NE(errorOf(R"("steps": [{"model": "a", "ranks": 1, "seconds": 0}])").find("p.json: steps[0].seconds"), std::string::npos);
+    EXPECT_NE(errorOf(R"("steps": [{"model": "a", "ranks": 0, "seconds": 1}])").find("steps[0].ranks"), std::string::npos);
+    EXPECT_NE(errorOf(R"("steps": [{"ranks": 1, "seconds": 1}])").find("model"), std::string::npos);
 }
 
 TEST(MeasuredProfile, UnknownKeysAreRefused) {
