@@ -468,9 +468,12 @@ private:
         for (const CalibrationModel& model : strategyModels(ranks_)) {
             const auto step = steps_.find(model.name);
             if (step == steps_.end()) continue;
-            Json document = model.document;
-            document["profile"] = toJson(profile);
-            TRY(Scenario scenario, resolveScenario(document, model.name, catalogs));
+            TRY(Scenario scenario, resolveScenario(model.document, model.name, catalogs));
+            for (std::size_t g = 0; g < scenario.profiles.size(); ++g) {
+                Device& device = scenario.cluster.nodes[g].kind.device;
+                TRY(device, withMeasuredFigures(device, profile));
+                scenario.profiles[g] = profile;
+            }
             measured.emplace_back(std::move(scenario), step->second);
         }
         if (measured.size() < 3) return {};

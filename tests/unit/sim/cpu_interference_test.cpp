@@ -100,10 +100,13 @@ double firstKernel(int ranks, double severalRanks, bool interference) {
     profile.deviceFigures = {{"memory_bandwidth_gb_per_s", 10}, {"peak_dense_tflops.fp32", 0.1}, {"memory_bytes", 1e10}, {"pcie_gb_per_s", 10}, {"loopback_gb_per_s", 2}};
     profile.severalRanks.value = severalRanks;
     const Json document = {{"model", {{"model_type", "mlp"}, {"widths", {64, 64, 8}}}}, {"device", "cpu"}, {"devices", ranks}, {"strategy", ranks == 1 ? "single" : "naive"},
-                           {"training", {{"micro_batch", 4}, {"precision", "fp32"}}}, {"profile", toJson(profile)}};
+                           {"training", {{"micro_batch", 4}, {"precision", "fp32"}}}};
     const auto catalogs = Catalogs::builtin();
     auto scenario = resolveScenario(document, "test", *catalogs);
     EXPECT_TRUE(scenario) << scenario.error().toString();
+    Device& device = scenario->cluster.nodes.front().kind.device;
+    device = withMeasuredFigures(device, profile).value();
+    scenario->profiles.front() = profile;
     scenario->pricing.cpuInterference = interference;
     const auto prediction = predict(*scenario);
     EXPECT_TRUE(prediction) << prediction.error().toString();
