@@ -240,10 +240,16 @@ private:
             return given.find("loss_metrics")->error("needs logits, which the loss 'fused-linear' never holds; use another loss or leave it out");
         TRY(const std::string gated, given.stringOr("gated_activation", "eager"));
         TRY(training.gatedActivation, located(gatedKernelByName(gated), given.find("gated_activation").value_or(given)));
+        TRY(const std::string norm, given.stringOr("rms_norm", "fused"));
+        TRY(training.rmsNorm, located(normKernelByName(norm), given.find("rms_norm").value_or(given)));
         TRY(const std::string format, given.stringOr("memory_format", "contiguous"));
         TRY(training.memoryFormat, located(memoryFormatByName(format), given.find("memory_format").value_or(given)));
         TRY(training.dropout, given.boolOr("dropout", false));
         TRY(training.gradientClipping, given.boolOr("gradient_clipping", false));
+        TRY(training.repeatKeysAndValues, given.boolOr("repeat_kv", false));
+        TRY(training.zeroGradSetToNone, given.boolOr("zero_grad_set_to_none", true));
+        TRY(training.optimizerInBackward, given.boolOr("optimizer_in_backward", false));
+        TRY(training.offloadActivations, given.boolOr("offload_activations", false));
         TRY(training.readLossEachStep, given.boolOr("read_loss_each_step", true));
         return {};
     }
@@ -522,6 +528,11 @@ Json toJson(const Scenario& scenario) {
     if (training.loss != LossKernel::Eager) t["loss"] = nameOf(training.loss);
     if (training.lossMetrics > 0) t["loss_metrics"] = training.lossMetrics;
     if (training.gatedActivation != GatedKernel::Eager) t["gated_activation"] = nameOf(training.gatedActivation);
+    if (training.rmsNorm != NormKernel::Fused) t["rms_norm"] = nameOf(training.rmsNorm);
+    if (training.repeatKeysAndValues) t["repeat_kv"] = true;
+    if (!training.zeroGradSetToNone) t["zero_grad_set_to_none"] = false;
+    if (training.optimizerInBackward) t["optimizer_in_backward"] = true;
+    if (training.offloadActivations) t["offload_activations"] = true;
     if (training.memoryFormat != MemoryFormat::Contiguous) t["memory_format"] = nameOf(training.memoryFormat);
     t["dropout"] = training.dropout;
     t["gradient_clipping"] = training.gradientClipping;

@@ -56,6 +56,9 @@ private:
         const auto refuse = [&](std::string_view place, std::string message) { return failure(ErrorCode::MissingCapability, std::string(place), std::move(message)); };
         if (training_.precision.name != "fp32") return refuse("training.precision", fmt::format("{} cannot be run for real yet; use fp32", training_.precision.name));
         if (training_.gradientClipping) return refuse("training.gradient_clipping", "cannot be run for real yet; leave it off");
+        if (!training_.zeroGradSetToNone) return refuse("training.zero_grad_set_to_none", "gradients that are kept cannot be run for real yet; leave it on");
+        if (training_.optimizerInBackward) return refuse("training.optimizer_in_backward", "cannot be run for real yet; leave it off");
+        if (training_.offloadActivations) return refuse("training.offload_activations", "cannot be run for real yet; leave it off");
         if (!schedule_.exact) return refuse("strategy", fmt::format("this schedule of '{}' stands for ranks that differ; it can be played but not run", schedule_.strategy));
         if (schedule_.steady.times > 1) return refuse("schedule", "micro-steps that stand for several cannot be run");
         const bool serverOnHost = schedule_.servers.count > 0 && schedule_.servers.placement == ServerPlacement::Host;

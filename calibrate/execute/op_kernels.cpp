@@ -209,6 +209,7 @@ Result<void> bindForwardKernel(const LayerType& layer, const Op& op, std::size_t
             linearForward(b);
             return {};
         case OpKind::Norm: {
+            if (b.attribute(3) != 0) return unsupported(op, "an RMS norm of several kernels (rms_norm)");
             const std::int64_t features = b.attribute(0), rows = rowsOf(b.input());
             if (b.attribute(1) != 0) b.calls.add(KernelOp::RmsNorm, {at.inputs[0], b.parameter(false)}, {at.outputs[0], at.outputs[1]}, {rows, features}, {kNormEpsilon});
             else b.calls.add(KernelOp::LayerNorm, {at.inputs[0], b.parameter(false), b.parameter(true)}, {at.outputs[0], at.outputs[1]}, {rows, features}, {kNormEpsilon});

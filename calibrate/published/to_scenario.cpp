@@ -51,6 +51,7 @@ public:
         out_.scenario = std::move(*scenario);
         out_.strategy = out_.scenario.parallel.strategy;
         if (out_.strategy == "zero3") TRY_VOID(mapZeroInit());
+        if (out_.strategy == "fsdp2" && torchtune_) TRY_VOID(wrapEveryLayer());
         return std::move(out_);
     }
 
@@ -70,7 +71,7 @@ private:
         if (has(lower(method + technique), "lora")) return badInput("", fmt::format("the method '{}' is not supported: adapters", method + technique));
         if (technique == "Baseline") return badInput("", "samples of varying length: what is in a batch is not stated");
         // Each technique keeps those before it.
-        static constexpr std::string_view kTechniques[] = {"Packed", "Compile", "Chunked", "Checkpointing"};
+        static constexpr std::string_view kTechniques[] = {"Packed", "Compile", "Chunked", "Checkpointing", "Fuse optimizer", "Offloading", "8-bit AdamW"};
         const auto found = std::find_if(std::begin(kTechniques), std::end(kTechniques), [&](std::string_view word) { return has(technique, word); });
         if (!technique.empty() && found == std::end(kTechniques)) return badInput("", fmt::format("the technique '{}' and those before it are not all supported", technique));
         if (!technique.empty()) techniques_ = static_cast<int>(found - std::begin(kTechniques)) + 1;
@@ -88,6 +89,17 @@ private:
         if (whole > capacity) return {};
         strategy()["zero_init"] = false;
         scenario.parallel.zeroInit = false;
+        return {};
+    }
+
+    /// torchtune's distributed recipes shard the embedding and the output apart (custom_sharded_layers), so no unit stays gathered for the whole step.
+    Result<void> wrapEveryLayer() {
+        Scenario& scenario = out_.scenario;
+        TRY(const Workload workload, buildWorkload(scenario.model, scenario.training));
+        for (const Layer& layer : workload.layers) scenario.parallel.wrapLayers.push_back(layer.name);
+        scenario.parallel.wrap = "layers";
+        strategy()["wrap"] = "layers";
+        strategy()["wrap_layers"] = scenario.parallel.wrapLayers;
         return {};
     }
 
@@ -172,6 +184,7 @@ private:
         }
         if (has(lower(strategy_.offload), "cpu")) strategy()["cpu_offload"] = true;
         strategy()["name"] = "fsdp1";
+        if (record_.family.starts_with("llm-foundry")) strategy()["no_sync"] = false;  // Composer's ddp_sync_context leaves alone what is not DDP
         if (hybridShard) strategy()["sharding_strategy"] = "hybrid_shard";
         if (has(kind_, "grad")) strategy()["sharding_strategy"] = "shard_grad_op";
     }
@@ -209,8 +222,8 @@ private:
 
     std::string optimizerName() const {
         const std::string text = lower(strategy_.optimizer);
-        if (has(text, "8bit") || has(text, "8-bit")) return "adam-8bit";
-        if (has(text, "adafactor")) return "adafactor";
+        if (has(text, "8bit") || has(text, "8-bit") || techniques_ >= 7) return "adam-8bit";
+        if (has(text, "adafactor")) return has(record_.source, "huggingface/transformers") ? "adafactor-for-loop" : "adafactor";  // the Trainer's own goes tensor by tensor
         if (has(text, "decoupled")) return "adamw-for-loop";  // Composer's own: tensor by tensor
         if (has(text, "momentum")) return "momentum";
         if (has(text, "sgd")) return style_ == ModelStyle::ConvNet ? "momentum" : "sgd";
@@ -239,11 +252,18 @@ private:
         }
         if (has(notes_, "megatron-deepspeed")) training()["framework"] = "megatron-deepspeed";
         if (style_ == ModelStyle::ConvNet && channelsLast()) training()["memory_format"] = "channels_last";
+        if (trainer_ == Trainer::Torch && beforeTorch2()) training()["zero_grad_set_to_none"] = false;
+        if (techniques_ >= 5) training()["optimizer_in_backward"] = true;
+        if (techniques_ >= 6) training()["offload_activations"] = true;
         const bool without = has(notes_, "w/o clip");
         const bool clips = !without && (strategy_.gradClip.has_value() || trainer_ == Trainer::Megatron || style_ == ModelStyle::Bert);
         training()["gradient_clipping"] = clips;
         return {};
     }
+
+    /// The Trainer of Hugging Face called model.zero_grad(), which set gradients to zero, not to None, before PyTorch 2.0; its guide for one GPU
+    /// (perf_train_gpu_one) is of 2022.
+    bool beforeTorch2() const { return has(record_.source, "huggingface/transformers") && has(textAt(record_.json.at("source"), "path"), "perf_train_gpu_one"); }
 
     /// Megatron fuses the softmax from its first release on; MPT's recipes used Triton's kernels, which are of the first generation. Recipes with a
     /// distributed optimizer use Transformer Engine's attention, DeepSpeed's newer ones FlashAttention-3.
@@ -251,6 +271,11 @@ private:
         if (old) return trainer_ == Trainer::Megatron ? "fused-softmax" : "math";
         const bool newer = trainer_ == Trainer::Megatron || (trainer_ == Trainer::DeepSpeed && device().arch == GpuArch::Hopper);
         return style_ == ModelStyle::Mpt ? "flash1" : newer ? "flash3" : "flash";
+    }
+
+    bool compiles() const {
+        const Json& given = record_.json.at("strategy");
+        return given.contains("compile") && given["compile"].is_boolean() && given["compile"].get<bool>();
     }
 
     /// Fused kernels that decide what is kept for backward, as each program has them by default.
@@ -261,8 +286,12 @@ private:
         else if (trainer_ == Trainer::Megatron || recipe) training()["gated_activation"] = "fused";
         if (liger) training()["loss"] = "fused-linear";
         else if (recipe) training()["loss"] = "fused-in-place";  // Transformer Engine's
-        if (techniques_ >= 2) training()["gated_activation"] = "fused";
-        if (techniques_ >= 3) training()["loss"] = "fused";
+        // torchtune's recipes: compiled where they say so, the loss by chunks, an RMS norm of its own.
+        const bool compiled = techniques_ >= 2 || (torchtune_ && compiles());
+        if (compiled) training()["gated_activation"] = "fused";
+        if (techniques_ >= 3 || (torchtune_ && techniques_ == 0)) training()["loss"] = "fused";
+        if (torchtune_ && !compiled) training()["rms_norm"] = "eager";
+        if (torchtune_) training()["repeat_kv"] = true;  // its MultiHeadAttention expands them
         if (has(record_.source, "Dao-AILab/flash-attention")) training()["loss"] = "fused";  // its own kernel, as its training README says
         if (style_ == ModelStyle::Mpt) {
             training()["loss"] = "fused";  // MPT's loss_fn is flash-attn's
@@ -343,7 +372,7 @@ private:
     ModelStyle style_ = ModelStyle::Llama;
     Trainer trainer_ = Trainer::Torch;
     bool torchtune_ = false;
-    int techniques_ = 0;  // of torchtune's: packed, compiled, chunked loss, recompute, in this order
+    int techniques_ = 0;  // of torchtune's: packed, compiled, chunked loss, recompute, optimizer in backward, offloaded activations, 8-bit AdamW, in this order
     Cluster cluster_;
     MappedRecord out_;
 };

@@ -153,6 +153,7 @@ constexpr std::array kFrameworks{Framework::PyTorch, Framework::HuggingFace, Fra
 constexpr std::array kMemoryFormats{MemoryFormat::Contiguous, MemoryFormat::ChannelsLast};
 constexpr std::array kLossKernels{LossKernel::Eager, LossKernel::Fused, LossKernel::FusedInPlace, LossKernel::FusedLinear};
 constexpr std::array kGatedKernels{GatedKernel::Eager, GatedKernel::Fused, GatedKernel::FusedInPlace};
+constexpr std::array kNormKernels{NormKernel::Fused, NormKernel::Eager};
 
 template <class Word, std::size_t N>
 std::vector<std::string> namesOf(const std::array<Word, N>& words) {
@@ -179,7 +180,11 @@ std::vector<std::string> attentionKernelNames() { return namesOf(kAttentionKerne
 std::vector<std::string> frameworkNames() { return namesOf(kFrameworks); }
 std::vector<std::string> lossKernelNames() { return namesOf(kLossKernels); }
 std::vector<std::string> gatedKernelNames() { return namesOf(kGatedKernels); }
+std::vector<std::string> normKernelNames() { return namesOf(kNormKernels); }
 std::vector<std::string> memoryFormatNames() { return namesOf(kMemoryFormats); }
+Result<NormKernel> normKernelByName(std::string_view name) { return kernelByName("RMS norm", name, kNormKernels); }
+
+std::string_view nameOf(NormKernel kernel) { return kernel == NormKernel::Eager ? "eager" : "fused"; }
 
 std::string_view nameOf(GatedKernel kernel) {
     switch (kernel) {

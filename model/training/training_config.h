@@ -86,7 +86,14 @@ std::string_view nameOf(LossKernel kernel);  ///< "eager", "fused", "fused-in-pl
 enum class GatedKernel : std::uint8_t { Eager, Fused, FusedInPlace };
 Result<GatedKernel> gatedKernelByName(std::string_view name);
 std::vector<std::string> gatedKernelNames();
+std::vector<std::string> normKernelNames();
 std::string_view nameOf(GatedKernel kernel);  ///< "eager", "fused", "fused-in-place"
+
+/// How an RMS norm is computed. Fused: one kernel that keeps its input and a number per token (nn.RMSNorm, Liger's, Transformer Engine's,
+/// torch.compile). Eager: written in Python (Hugging Face's, torchtune's): an fp32 copy of the input and the normed values before their weight are kept.
+enum class NormKernel : std::uint8_t { Fused, Eager };
+Result<NormKernel> normKernelByName(std::string_view name);
+std::string_view nameOf(NormKernel kernel);  ///< "fused", "eager"
 
 /// How images lie in memory. Contiguous: channel by channel (NCHW), PyTorch's default. ChannelsLast: pixel by pixel (NHWC), what tensor
 /// cores work on; convolutions of contiguous images have to be brought into it and back.
@@ -108,9 +115,14 @@ struct TrainingConfig {
     LossKernel loss = LossKernel::Eager;  ///< of language models
     std::int64_t lossMetrics = 0;  ///< metrics that take the cross-entropy of the logits once more, in every micro-step
     GatedKernel gatedActivation = GatedKernel::Eager;
+    bool repeatKeysAndValues = false;  ///< grouped queries: fused attention gets keys and values copied once per query head
+    NormKernel rmsNorm = NormKernel::Fused;  ///< of models that have RMS norms
     MemoryFormat memoryFormat = MemoryFormat::Contiguous;  ///< of images; models without convolutions ignore it
     bool dropout = false;          ///< apply the model's dropout layers (their masks are saved)
     bool gradientClipping = false; ///< clip by global norm before the optimizer step
+    bool zeroGradSetToNone = true; ///< false: gradients are set to zero and kept, as before PyTorch 2.0
+    bool optimizerInBackward = false; ///< each parameter is updated as soon as its gradient is there, which then goes
+    bool offloadActivations = false;  ///< what full recompute keeps of each block waits in host memory for its backward
     bool readLossEachStep = true;  ///< the training loop reads the loss (`loss.item()`), so the host waits for the device once a step
 
     std::vector<std::int64_t> rankBatches;  ///< unequal shards: micro-batch of each data-parallel rank; empty: all alike

@@ -150,6 +150,22 @@ KernelWork flashWork(const Precision& precision, std::int64_t batch, std::int64_
     return work;
 }
 
+QueryKeyValue repeatKeysAndValues(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv) {
+    if (shape.kvHeads == shape.heads || qkv.fused()) return qkv;
+    const auto repeated = [&](std::string_view name, int x) {
+        const int y = layer.value(name, {shape.samples, shape.length, shape.heads * shape.headDim}, layer.at(x).dtype);
+        const double all = bytesOf(layer, x) + bytesOf(layer, y);
+        Op& op = layer.op(OpKind::RepeatHeads, name, {x}, {y});
+        op.forward = {memoryWork("repeat heads", all)};
+        op.backward = {memoryWork("sum repeated heads", all)};
+        op.attributes = {shape.heads, shape.kvHeads, shape.headDim};
+        return y;
+    };
+    qkv.k = repeated("k.repeated", qkv.k);
+    qkv.v = repeated("v.repeated", qkv.v);
+    return qkv;
+}
+
 QueryKeyValue rotary(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv) {
     const DType read = layer.at(qkv.q).dtype, type = layer.precision().activation;
     const std::int64_t tokens = shape.samples * shape.length;

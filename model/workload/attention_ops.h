@@ -18,6 +18,10 @@ struct QueryKeyValue {
     bool fused() const { return k < 0; }
 };
 
+/// Grouped queries: a copy of each key and value head per query head that reads it (torchtune, Hugging Face's sdpa before it let the kernel do it).
+/// Nothing to do where there are as many, or where they come in one tensor.
+QueryKeyValue repeatKeysAndValues(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv);
+
 /// Rotary positions on queries and keys.
 QueryKeyValue rotary(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv);
 

@@ -40,6 +40,7 @@ int linear(LayerBuilder& layer, std::string_view name, int x, std::int64_t out, 
     const double biasCastBytes = bytesOf(out, precision.parameter) + bytesOf(out, type);
     if (castsWeight) {
         castWeight = layer.value("weight.cast", layer.parameterAt(parameters.weight).shape, type);
+        layer.markCached(castWeight);
         forward.push_back(memoryWork("cast weight", weightCastBytes));
         if (parameters.bias >= 0) forward.push_back(memoryWork("cast bias", biasCastBytes));
     }
@@ -98,7 +99,57 @@ int linear(LayerBuilder& layer, std::string_view name, int x, std::int64_t out, 
     return y;
 }
 
-int norm(LayerBuilder& layer, std::string_view name, int x, bool rms, WeightBias parameters) {
+namespace {
+
+/// An RMS norm of several kernels: x.float(), its mean square, the product with 1/rms, back to x's type, times the weight. Autograd keeps the
+/// fp32 copy (of the square and of the product) and the normed values (of the product with the weight).
+int eagerRmsNorm(LayerBuilder& layer, std::string_view name, int x, WeightBias parameters) {
+    const std::int64_t features = layer.at(x).shape.back();
+    const std::int64_t rows = elementCount(layer.at(x).shape) / features;
+    const DType type = layer.precision().autocast ? DType::Fp32 : layer.at(x).dtype;
+    std::vector<KernelWork> forward, backward;
+    const int wide = castIfNeeded(layer, "x.fp32", x, DType::Fp32, forward);
+    const int normed = layer.value("normed", layer.at(x).shape, type, false);
+    const int y = layer.value(name, layer.at(x).shape, type);
+    const int statistics = layer.value("rstd", {rows, 1}, DType::Fp32, false);
+    const double whole = bytesOf(rows * features, DType::Fp32), data = bytesOf(layer, y), small = bytesOf(layer, statistics);
+    const bool narrows = type != DType::Fp32;
+
+    forward.push_back(memoryWork("square", 2 * whole));
+    forward.push_back(memoryWork("mean", whole + small));
+    forward.push_back(memoryWork("add", 2 * small));
+    forward.push_back(memoryWork("rsqrt", 2 * small));
+    forward.push_back(memoryWork("normalise", 2 * whole + small));
+    if (narrows) forward.push_back(memoryWork("cast", whole + data));
+    forward.push_back(memoryWork("scale", 2 * data));
+
+    backward.push_back(memoryWork("scale gradient", 2 * data));          // of the normed values
+    backward.push_back(memoryWork("scale gradient", 3 * data));          // of the weight, row by row …
+    backward.push_back(memoryWork("norm weight gradient", data));        // … and their sum
+    if (narrows) backward.push_back(memoryWork("cast gradient", whole + data));
+    backward.push_back(memoryWork("normalise gradient", 2 * whole + small));
+    backward.push_back(memoryWork("normalise gradient", 3 * whole));     // of rstd, element by element …
+    backward.push_back(memoryWork("rstd gradient", whole + 4 * small));  // … its sum, through the root and the mean
+    backward.push_back(memoryWork("square gradient", 2 * whole));
+    backward.push_back(memoryWork("add gradient", 3 * whole));
+    if (wide != x) backward.push_back(memoryWork("cast input gradient", whole + bytesOf(layer, x)));
+
+    Op& op = layer.op(OpKind::Norm, name, {x}, {y, statistics, normed});
+    if (wide != x) op.outputs.push_back(wide);
+    op.saves = {wide, statistics, normed};
+    op.parameters = {parameters.weight};
+    op.forward = std::move(forward);
+    op.backward = std::move(backward);
+    op.forwardWorkspace = static_cast<Bytes>(whole);       // the square, then the product
+    op.backwardWorkspace = 2 * static_cast<Bytes>(whole);  // two fp32 gradients at a time beside the one that is handed on
+    op.attributes = {features, true, false, true};
+    return y;
+}
+
+}  // namespace
+
+int norm(LayerBuilder& layer, std::string_view name, int x, bool rms, WeightBias parameters, NormKernel kernel) {
+    if (rms && kernel == NormKernel::Eager) return eagerRmsNorm(layer, name, x, parameters);
     const std::int64_t features = layer.at(x).shape.back();
     const std::int64_t rows = elementCount(layer.at(x).shape) / features;
     std::vector<KernelWork> forward, backward;

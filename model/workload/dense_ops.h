@@ -22,7 +22,7 @@ struct LinearOptions {
 int linear(LayerBuilder& layer, std::string_view name, int x, std::int64_t out, WeightBias parameters, LinearOptions options = {});
 
 /// LayerNorm or RMSNorm over the last extent of x.
-int norm(LayerBuilder& layer, std::string_view name, int x, bool rms, WeightBias parameters);
+int norm(LayerBuilder& layer, std::string_view name, int x, bool rms, WeightBias parameters, NormKernel kernel = NormKernel::Fused);
 
 /// Gelu, Silu and Tanh save their input (Tanh and Relu: their output).
 int activation(LayerBuilder& layer, std::string_view name, OpKind kind, int x);

@@ -28,6 +28,8 @@ public:
 
     /// The first value added is the layer's input.
     int value(std::string_view name, Shape shape, DType dtype, bool needsGradient = true);
+    /// The value is a parameter's cast in autocast's cache.
+    void markCached(int value) { type_.values[static_cast<std::size_t>(value)].autocastCache = true; }
     const Value& at(int value) const { return type_.values[static_cast<std::size_t>(value)]; }
     Bytes bytes(int value) const { return at(value).bytes(); }
     bool needsGradient(int value) const { return needsGradient_[static_cast<std::size_t>(value)]; }

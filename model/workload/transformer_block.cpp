@@ -132,7 +132,7 @@ int headNorm(LayerBuilder& layer, const TransformerContext& in, std::string_view
     // One statistic per head and token: the norm sees rows of headDim.
     const int split = layer.value(name, {in.samples, in.length(), heads, in.spec.headDim}, layer.at(x).dtype);
     layer.op(OpKind::Flatten, "split heads", {x}, {split}).gradientInPlace = true;
-    return norm(layer, name, split, true, parameters);
+    return norm(layer, name, split, true, parameters, in.training.rmsNorm);
 }
 
 /// Views of the parts of a fused projection, for norms that see queries or keys alone.
@@ -182,10 +182,14 @@ QueryKeyValue projectQkv(LayerBuilder& layer, const TransformerContext& in, int 
 
 int selfAttention(LayerBuilder& layer, const TransformerContext& in, int x, const BlockParameters& parameters) {
     const TransformerSpec& spec = in.spec;
-    const AttentionShape shape{in.samples, in.length(), in.heads(), in.kvHeads(), spec.headDim, spec.causal};
+    AttentionShape shape{in.samples, in.length(), in.heads(), in.kvHeads(), spec.headDim, spec.causal};
     const bool dropped = in.training.dropout && spec.attentionDropout;
     QueryKeyValue qkv = projectQkv(layer, in, x, parameters);
     if (spec.positions == Positions::Rotary) qkv = rotary(layer, shape, qkv);
+    if (in.training.repeatKeysAndValues && in.shard.cp == 1 && isFlash(in.training.attention)) {  // else the products copy them, or the ring sends them as they are
+        qkv = repeatKeysAndValues(layer, shape, qkv);
+        shape.kvHeads = shape.heads;
+    }
     const int context = in.shard.cp == 1                             ? attention(layer, shape, qkv, in.training.attention, dropped)
                         : in.shard.context == ContextKind::Ring ? ringAttention(layer, shape, qkv, in.shard, in.training.attention)
                                                                      : ulyssesAttention(layer, shape, qkv, in.shard, in.training.attention, dropped);
@@ -221,7 +225,7 @@ LayerType buildBlock(const TransformerContext& in) {
     const int x = layer.value("input", {in.samples, in.streamLength(), spec.hidden}, layer.streamType());
     const BlockParameters parameters = registerBlock(layer, in);
     const auto dropped = [&](std::string_view name, int value) { return in.residualDropout() ? dropout(layer, name, value) : value; };
-    const auto normed = [&](std::string_view name, int value, WeightBias weights) { return norm(layer, name, value, spec.rmsNorm, weights); };
+    const auto normed = [&](std::string_view name, int value, WeightBias weights) { return norm(layer, name, value, spec.rmsNorm, weights, in.training.rmsNorm); };
 
     if (in.postNorm()) {
         const int attended = add(layer, "add_1", dropped("dropout_1", selfAttention(layer, in, x, parameters)), x);

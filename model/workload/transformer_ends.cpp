@@ -84,7 +84,7 @@ LayerType buildLanguageHead(const TransformerContext& in, int& tied) {
     head.weight = vocabParameter(layer, in, weightName(in.names.head), {in.vocab(), spec.hidden});
     if (spec.headBias) head.bias = vocabParameter(layer, in, std::string(in.names.head) + ".bias", {in.vocab()});
     tied = spec.tiedHead ? head.weight : -1;
-    const int normed = norm(layer, in.names.finalNorm, x, spec.rmsNorm, normWeights);
+    const int normed = norm(layer, in.names.finalNorm, x, spec.rmsNorm, normWeights, in.training.rmsNorm);
     return layer.finish(vocabLoss(layer, in, in.names.head, normed, head), false, false);
 }
 

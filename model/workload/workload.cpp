@@ -21,6 +21,7 @@ std::string_view nameOf(OpKind kind) {
         case OpKind::AttentionSoftmax: return "attention-softmax";
         case OpKind::AttentionValues: return "attention-values";
         case OpKind::Rotary: return "rotary";
+        case OpKind::RepeatHeads: return "repeat-heads";
         case OpKind::Norm: return "norm";
         case OpKind::BatchNorm: return "batch-norm";
         case OpKind::Gelu: return "gelu";

@@ -26,6 +26,7 @@ struct Value {
     std::string name;
     Shape shape;
     DType dtype = DType::Fp32;
+    bool autocastCache = false;  ///< a parameter's cast, which autocast keeps until its region ends (the forward pass)
 
     Bytes bytes() const { return elementCount(shape) * sizeOf(dtype); }
 };
@@ -49,7 +50,7 @@ struct StateTensor {
 };
 
 enum class OpKind : std::uint8_t {
-    Embedding, PositionEmbedding, Linear, Attention, Scores, AttentionSoftmax, AttentionValues, Rotary, Norm, BatchNorm, Gelu, Silu,
+    Embedding, PositionEmbedding, Linear, Attention, Scores, AttentionSoftmax, AttentionValues, Rotary, RepeatHeads, Norm, BatchNorm, Gelu, Silu,
     GatedSilu, Relu, Tanh, Sigmoid, Add, ChannelScale, Dropout, Convolution, MaxPool, AveragePool, Flatten, Concat, Router, ExpertDispatch, ExpertCombine,
     CrossEntropy,
     // Of a sharded model only (docs/models/model-shards.md):
@@ -100,7 +101,8 @@ struct RingSteps {
 ///                     {heads, kvHeads, headDim, causal, fusedQkv}  fused: one input [b, s, (heads + 2·kvHeads)·headDim]
 ///   AttentionSoftmax  {keys}
 ///   Rotary            {heads, kvHeads, headDim, 0, fusedQkv}
-///   Norm              {features, isRms, hasBias}
+///   RepeatHeads       {heads, kvHeads, headDim}: each key (value) head once per query head that reads it
+///   Norm              {features, isRms, hasBias, severalKernels}
 ///   BatchNorm         {channels}
 ///   Embedding         {rows, features};  PositionEmbedding {rows, features}: adds a row to each token
 ///   Convolution       {kernel, stride, padding, hasBias, groups}

@@ -56,6 +56,7 @@ std::string taskName(const Schedule& schedule, const Task& task) {
         case TaskRole::InputCopy: return "copy the batch to the device";
         case TaskRole::LossRead: return "wait for the loss";
         case TaskRole::GradientAccumulate: return parameter() + ": accumulate gradient";
+        case TaskRole::GradientZero: return parameter() + ": zero gradient";
         case TaskRole::BucketCopyIn: return parameter() + ": copy into bucket";
         case TaskRole::BucketCopyOut: return parameter() + ": copy out of bucket";
         case TaskRole::GradientCast: return parameter() + ": cast gradient";

@@ -37,6 +37,7 @@ enum class TaskRole : std::uint8_t {
     InputCopy,
     LossRead,
     GradientAccumulate,  ///< part: parameter of the layer
+    GradientZero,        ///< likewise
     BucketCopyIn,        ///< likewise
     BucketCopyOut,       ///< likewise
     GradientCast,        ///< likewise

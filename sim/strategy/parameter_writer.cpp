@@ -68,7 +68,12 @@ void StepWriter::declareState(const StateOptions& options) {
     // Gradients and optimizer state come after all parameters, as they do in a process.
     for (ModelParameter& p : parameters_) {
         p.gradientDtype = gradientDtype_;
-        p.gradient = addBuffer({p.elements * sizeOf(gradientDtype_), MemoryCategory::Gradients, BufferRole::Gradient, gradientDtype_, false, false, p.layer, p.index});
+        const bool kept = !input_.training.zeroGradSetToNone;
+        p.gradient = addBuffer({p.elements * sizeOf(gradientDtype_), MemoryCategory::Gradients, BufferRole::Gradient, gradientDtype_, kept, false, p.layer, p.index});
+        if (kept) {
+            p.ownsGradient = false;
+            p.zeroed = true;
+        }
     }
     opened_.assign(parameters_.size(), kNoBuffer);
     if (options.optimizer) declareOptimizerState(wholeParameters());
@@ -271,7 +276,19 @@ void StepWriter::useTargets(std::span<const OptimizerTarget> targets) {
     }
 }
 
+void StepWriter::optimizerStepOf(std::uint32_t index) {
+    const ModelParameter& p = parameters_[index];
+    const OptimizerTarget target{p.elements, p.buffer, p.gradient, p.layer, p.index, false};
+    optimizerStep(std::span(&target, 1));
+    dropGradient(index);
+}
+
 void StepWriter::endStep() {
+    if (!input_.training.zeroGradSetToNone)
+        for (const ModelParameter& p : parameters_) {
+            memoryKernel(kComputeStream, Phase::Optimizer, TaskRole::GradientZero, "zero", p.elements * sizeOf(p.gradientDtype), p.layer, static_cast<std::uint16_t>(p.index));
+            writer_.use(p.gradient, UseKind::Write);
+        }
     // zero_grad(set_to_none=True): the gradients' own tensors go; a bucket stays.
     for (ModelParameter& p : parameters_) {
         if (p.ownsGradient && p.hasGradient) release(p.gradient);

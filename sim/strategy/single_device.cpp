@@ -6,6 +6,12 @@
 namespace ringside {
 namespace {
 
+/// torchtune's OptimizerInBackward, or a hook of one's own: register_post_accumulate_grad_hook steps and drops the gradient.
+class StepInBackward final : public StepHooks {
+public:
+    void onGradientReady(StepWriter& step, std::uint32_t p) override { step.optimizerStepOf(p); }
+};
+
 class SingleDevice final : public Strategy {
 public:
     std::string_view name() const override { return "single"; }
@@ -17,9 +23,14 @@ public:
         if (devices != 1)
             return badInput("strategy", fmt::format("'single' trains on one device, but the cluster has {}; use --devices 1, or another strategy", devices));
         return writeStep(input, name(), [](StepWriter& step) -> Result<void> {
-            StepHooks nothing;
-            step.runPasses(nothing);
-            step.optimizerStep();
+            if (step.input().training.optimizerInBackward) {
+                StepInBackward hooks;
+                step.runPasses(hooks);
+            } else {
+                StepHooks nothing;
+                step.runPasses(nothing);
+                step.optimizerStep();
+            }
             step.endStep();
             return {};
         });

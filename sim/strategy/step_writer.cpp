@@ -7,6 +7,7 @@
 
 #include "model/base/check.h"
 #include "sim/strategy/pipeline_order.h"
+#include "sim/strategy/zero_offload.h"
 
 namespace ringside {
 namespace {
@@ -23,6 +24,25 @@ int writtenMicroSteps(const StrategyInput& input, const DeviceMesh& mesh) {
     return std::min(all, 2 * static_cast<int>(mesh.pp) + std::max(4, input.mostMicroSteps));
 }
 
+/// What only some strategies, or some trainings, can do.
+Result<void> checkTraining(const StrategyInput& input, std::string_view strategy, const DeviceMesh& mesh) {
+    const TrainingConfig& training = input.training;
+    if (!training.zeroGradSetToNone && strategy != "single")
+        return badInput("training.zero_grad_set_to_none", fmt::format("'{}' keeps gradients in a way of its own; leave it true", strategy));
+    if (training.optimizerInBackward) {
+        if (strategy != "single") return badInput("training.optimizer_in_backward", fmt::format("'{}' cannot update parameters inside backward; only 'single' can", strategy));
+        if (training.gradAccum > 1) return badInput("training.optimizer_in_backward", fmt::format("gradients are used as soon as they are there, so grad_accum must be 1, found {}", training.gradAccum));
+        if (training.gradientClipping || training.precision.lossScaling)
+            return badInput("training.optimizer_in_backward", "clipping and loss scaling need all gradients before the first update; turn them off, or this");
+        if (!training.zeroGradSetToNone) return badInput("training.optimizer_in_backward", "it frees each gradient after its use; zero_grad_set_to_none must be true");
+    }
+    if (training.offloadActivations) {
+        if (training.recompute != Recompute::Full) return badInput("training.offload_activations", "what full recompute keeps of each block is offloaded; set recompute to full");
+        if (mesh.pp > 1) return badInput("training.offload_activations", fmt::format("it does not go with a pipeline yet; set pp to 1, found {}", mesh.pp));
+    }
+    return {};
+}
+
 }  // namespace
 
 Result<Schedule> writeStep(const StrategyInput& input, std::string_view strategy, const std::function<Result<void>(StepWriter&)>& write, bool declare,
@@ -32,6 +52,7 @@ Result<Schedule> writeStep(const StrategyInput& input, std::string_view strategy
     schedule.world = input.cluster.deviceCount();
     schedule.hostWorks.push_back({});
     TRY(const DeviceMesh mesh, meshOf(input.parallel, schedule.world));
+    TRY_VOID(checkTraining(input, strategy, mesh));
     const MeshAxes axes = addMeshAxes(schedule, mesh, input.parallel);
     TRY(std::vector<ProgramPart> parts, programParts(input, mesh));
     if (cut) cut(parts);
@@ -269,6 +290,12 @@ void StepWriter::runForwardOps(std::size_t layer, int firstOp, int lastOp, bool 
             hold(same);
         }
         writeForwardOp(layer, o, phase, opPlan.isView);
+        if (!save && phase == Phase::Forward)
+            for (const int v : op.outputs)
+                if (type.values[static_cast<std::size_t>(v)].autocastCache) {
+                    hold(valueBuffer(layer, v));
+                    cachedCasts_.push_back(valueBuffer(layer, v));
+                }
         for (const int v : opPlan.saved)
             if (saves(v)) hold(valueBuffer(layer, v));
         for (const int v : opPlan.releasedAfterForward) {
@@ -316,9 +343,64 @@ void StepWriter::forward(const Pass& pass, StepHooks& hooks) {
         hooks.beforeForward(*this, l);
         // The checkpoint keeps the block's input; everything else goes when forward is done with it.
         if (checkpoint) hold(layerInput(l));
+        if (checkpoint && input_.training.offloadActivations) offloadCheckpoint(l);
         forwardLayer(l, !checkpoint, Phase::Forward, &hooks);
         hooks.afterForward(*this, l);
     }
+    // Autocast's region ends with the loss: casts of weights that no op saved go only now.
+    for (const BufferId cast : cachedCasts_) release(cast);
+    cachedCasts_.clear();
+}
+
+// As torchtune's OffloadActivations: the copy starts at once on a stream of its own, and the device lets go of an input when it is out; but not more
+// than five are under way, then the compute stream waits for the oldest.
+void StepWriter::offloadCheckpoint(std::size_t layer) {
+    constexpr std::size_t kUnderWay = 5;
+    if (offloadStream_ == 0) offloadStream_ = writer_.addStream(StreamKind::Copy, "activations");
+    const BufferId input = layerInput(layer);
+    const Value& value = workload_.typeOf(layer).values.front();
+    Offloaded& mine = offloaded_[layer];
+    if (mine.host == kNone) {
+        Buffer host{value.bytes(), MemoryCategory::Activations, BufferRole::Value, value.dtype, true, false, static_cast<std::int32_t>(layer), 0};
+        host.onHost = true;
+        mine.host = addBuffer(host);
+    }
+    if (underWay_.size() == kUnderWay) letGoOfOldest();
+    const TaskId before = lastCompute_;
+    mine.copy = copy(offloadStream_, Phase::Forward, TaskRole::OffloadToHost, {CopyWork::Direction::DeviceToHost, value.bytes(), devicesSharingUplink(input_.cluster)}, static_cast<std::uint16_t>(layer));
+    if (hasCompute_) writer_.dependOn(before);
+    writer_.use(input, UseKind::Read);
+    writer_.use(mine.host, UseKind::Write);
+    mine.onDevice = true;
+    underWay_.push_back(layer);
+}
+
+void StepWriter::letGoOfOldest() {
+    const std::size_t layer = underWay_.front();
+    underWay_.erase(underWay_.begin());
+    waitOnCompute(offloaded_[layer].copy);
+    offloaded_[layer].onDevice = false;
+    release(valueBuffer(layer, 0));
+}
+
+// Back on the device before its block runs again; one of the last few is still there.
+void StepWriter::restoreCheckpoint(std::size_t layer) {
+    Offloaded& mine = offloaded_[layer];
+    if (mine.onDevice) {
+        underWay_.erase(std::find(underWay_.begin(), underWay_.end(), layer));
+        return;
+    }
+    const Value& value = workload_.typeOf(layer).values.front();
+    const BufferId back = addBuffer({value.bytes(), MemoryCategory::Activations, BufferRole::Value, value.dtype, false, false, static_cast<std::int32_t>(layer), 0});
+    const TaskId before = lastCompute_;
+    const TaskId task = copy(offloadStream_, Phase::Backward, TaskRole::OffloadToDevice, {CopyWork::Direction::HostToDevice, value.bytes(), devicesSharingUplink(input_.cluster)}, static_cast<std::uint16_t>(layer));
+    writer_.dependOn(before);
+    writer_.use(back, UseKind::Allocate);
+    writer_.use(mine.host, UseKind::Read);
+    writer_.use(back, UseKind::Write);
+    hold(back);
+    values()[valueOffset_[layer]] = back;
+    waitOnCompute(task);
 }
 
 void StepWriter::backward(const Pass& pass, StepHooks& hooks) {
@@ -334,6 +416,7 @@ void StepWriter::backward(const Pass& pass, StepHooks& hooks) {
         const LayerType& type = workload_.typeOf(l);
         hooks.beforeBackward(*this, l);
         if (input_.training.recompute == Recompute::Full && type.isBlock) {
+            if (input_.training.offloadActivations) restoreCheckpoint(l);
             // Run the block again from its input, keeping what backward needs, and drop the second copy of its output.
             hold(valueBuffer(l, 0));
             recomputeLayer(l, hooks);

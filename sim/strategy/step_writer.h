@@ -115,7 +115,9 @@ public:
     std::vector<OptimizerTarget> wholeParameters() const;
     /// Declares the optimizer's persistent state (master copies too) of the targets; REQUIRES: StateOptions::optimizer was false.
     void declareOptimizerState(std::span<const OptimizerTarget> targets, bool onHost = false);
-    /// zero_grad(set_to_none=True), and the host reading the loss (if the training loop does).
+    /// As optimizerStep, for one parameter whose gradient is complete; the gradient goes. REQUIRES: no clipping, no loss scaling.
+    void optimizerStepOf(std::uint32_t p);
+    /// zero_grad, and the host reading the loss (if the training loop does).
     void endStep();
     /// The host waits for what the compute stream has been given so far (`loss.item()`).
     void readLoss();
@@ -158,6 +160,11 @@ public:
 private:
     friend class PipelineDriver;
 
+    struct Offloaded {
+        BufferId host = kNoBuffer;
+        TaskId copy = kNoTask;
+        bool onDevice = false;
+    };
     struct OptimizerBuffers {
         BufferId master = kNoBuffer, state = kNoBuffer;
     };
@@ -178,6 +185,10 @@ private:
     void joinStreams(Phase phase);
     void endRingStep(TaskId exchange, Phase phase);
     void reducePartialGradients();
+    /// What full recompute keeps of `layer` goes to the host; and comes back.
+    void offloadCheckpoint(std::size_t layer);
+    void restoreCheckpoint(std::size_t layer);
+    void letGoOfOldest();
     void contributeGradient(std::size_t layer, int parameter);
     void opTask(std::size_t layer, int op, std::size_t kernel, std::uint32_t work, Phase phase);
     TaskId addTask(Task task);
@@ -223,7 +234,10 @@ private:
     std::vector<BufferId> fresh_;                     // gradients that the current op's first kernel allocates
     TaskId lastCompute_ = 0, lastLoad_ = kNoTask;
     TaskId inputGradientTask_ = kNoTask;              // the one that completed the latest op's input gradient
-    StreamId loader_ = 0;
+    StreamId loader_ = 0, offloadStream_ = 0;
+    std::map<std::size_t, Offloaded> offloaded_;      // per layer: its input in host memory
+    std::vector<BufferId> cachedCasts_;               // of weights, held by autocast until forward ends
+    std::vector<std::size_t> underWay_;               // layers whose input is on its way there, the oldest first
     std::array<StreamId, 3> meshStreams_{};           // per MeshAxis
     bool hasCompute_ = false, periodic_ = false;
     std::uint16_t microStep_ = 0;

@@ -232,5 +232,42 @@ TEST(ToScenario, KnowsWhatNvidiasBertPredictsAndWhatItsBinsHide) {
     EXPECT_EQ(reason(record(kA100x8, bert(512).c_str(), amp)), "none");
 }
 
+TEST(ToScenario, ComposerReducesGradientsOfFsdpInEveryMicroStep) {
+    PublishedRecord one = record(kA100x8, R"j({"name": "MPT-125m", "layers": 12, "hidden": 768, "heads": 12, "kv_heads": 12, "ffn": 3072, "vocab": 50368, "seq_len": 512})j",
+                                 R"j({"kind": "fsdp-full", "micro_batch": 8, "grad_accum": 2, "global_batch": 128, "precision": "bf16/MP PURE", "act_ckpt": "full"})j");
+    EXPECT_TRUE(mapped(one).scenario.parallel.noSync);
+    one.family = "llm-foundry";
+    EXPECT_FALSE(mapped(one).scenario.parallel.noSync);
+}
+
+TEST(ToScenario, KnowsTorchtunesTechniquesEachOnTopOfThoseBefore) {
+    const auto with = [](const char* technique) {
+        Json how = {{"kind", "single"}, {"micro_batch", 2}, {"precision", "bf16"}, {"technique", technique}};
+        return mapped(record(R"j({"gpu": "A100", "n_gpus": 1})j", R"j({"name": "Llama-3.2-3B", "seq_len": 4096})j", how.dump().c_str(), R"j({"step_time_s": 1})j", "", "pytorch/torchtune")).scenario.training;
+    };
+    const TrainingConfig packed = with("+ Packed Dataset"), compiled = with("+ Compile"), fused = with("+ Fuse optimizer step into backward"), last = with("+ 8-bit AdamW");
+    EXPECT_EQ(packed.rmsNorm, NormKernel::Eager);
+    EXPECT_EQ(compiled.rmsNorm, NormKernel::Fused);
+    EXPECT_EQ(compiled.gatedActivation, GatedKernel::Fused);
+    EXPECT_EQ(compiled.loss, LossKernel::Eager);
+    EXPECT_EQ(fused.loss, LossKernel::Fused);
+    EXPECT_EQ(fused.recompute, Recompute::Full);
+    EXPECT_TRUE(fused.optimizerInBackward);
+    EXPECT_FALSE(fused.offloadActivations);
+    EXPECT_TRUE(last.optimizerInBackward);
+    EXPECT_TRUE(last.offloadActivations);
+    EXPECT_EQ(last.optimizer.kind, OptimizerKind::Adam8bit);
+}
+
+TEST(ToScenario, TorchtuneShardsEveryLayerApart) {
+    const MappedRecord m = mapped(record(kA100x8, R"j({"name": "Llama 3.1 70B", "seq_len": 2048})j",
+                                         R"j({"kind": "fsdp-full", "method": "Full finetune", "micro_batch": 2, "grad_accum": 1, "compile": true, "precision": "bf16", "offload": "cpu offload with fused optimizer"})j",
+                                         R"j({"step_time_s": 1})j", "", "pytorch/torchtune"));
+    EXPECT_EQ(m.scenario.parallel.wrapLayers.size(), 82U);  // the embedding, 80 blocks and the head
+    EXPECT_TRUE(m.scenario.parallel.cpuOffload);
+    EXPECT_EQ(m.scenario.training.loss, LossKernel::Fused);
+    EXPECT_EQ(m.scenario.training.rmsNorm, NormKernel::Fused);
+}
+
 }  // namespace
 }  // namespace ringside

@@ -81,5 +81,35 @@ TEST(FusedActivation, LeavesOutActOfTheGate) {
     EXPECT_EQ(block(GatedKernel::FusedInPlace), block(GatedKernel::Fused));
 }
 
+TEST(EagerNorm, KeepsAnFp32CopyAndWhatItsWeightMultiplies) {
+    TrainingConfig training;
+    training.microBatch = 1;
+    training.seqLen = kTokens;
+    training.precision = precisionByName("bf16").value();
+    const auto block = [&](NormKernel kernel, const char* precision) {
+        training.rmsNorm = kernel;
+        training.precision = precisionByName(precision).value();
+        return savedBytes(buildWorkload(ModelCatalog::builtin().value().find("llama-3-8b").value(), training).value().types[1]);
+    };
+    // One kernel keeps its input, 2 bytes, in bf16. Several keep a copy of it in 4 bytes and the normed values in 2; the input itself is kept by
+    // nobody else: + 4 bytes per feature and norm, and a block has two.
+    EXPECT_EQ(block(NormKernel::Eager, "bf16") - block(NormKernel::Fused, "bf16"), 2 * kTokens * kHidden * 4);
+    // In fp32 there is no copy: only the normed values come to it.
+    EXPECT_EQ(block(NormKernel::Eager, "fp32") - block(NormKernel::Fused, "fp32"), 2 * kTokens * kHidden * 4);
+}
+
+TEST(RepeatedHeads, AreKeptInsteadOfTheFewerOnes) {
+    TrainingConfig training;
+    training.microBatch = 1;
+    training.seqLen = kTokens;
+    training.precision = precisionByName("bf16").value();
+    const auto block = [&](bool repeats) {
+        training.repeatKeysAndValues = repeats;
+        return savedBytes(buildWorkload(ModelCatalog::builtin().value().find("llama-3-8b").value(), training).value().types[1]);
+    };
+    // Eight heads of 128 become 32, for keys and for values: 2 · (4,096 − 1,024) · 2 bytes per token.
+    EXPECT_EQ(block(true) - block(false), kTokens * 2 * (4096 - 1024) * 2);
+}
+
 }  // namespace
 }  // namespace ringside
