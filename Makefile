@@ -2,6 +2,7 @@
 # make test   install what is missing, build, and run every test
 # make bench  build and run the benchmarks
 # make gui    build the GUI and start it on an example
+# make bench-gui  build and run the benchmarks of the timeline
 # make build  build a release; the program is build/release/ringside
 # make fit  fit the profiles to the published measurements (minutes) and write model/catalog/published; then build and `make validation`
 # make validation  predict the published measurements and write the tables of docs/validation.md
@@ -9,7 +10,7 @@
 JOBS ?= $(shell nproc)
 BENCH_FILTER ?= .
 
-.PHONY: run test build gui bench fit validation setup configure dev tsan clang install clean
+.PHONY: run test build gui bench bench-gui fit validation setup configure dev tsan clang install clean
 
 run: build
 	./build/release/ringside predict --model gpt2-xl --device a100-80gb-sxm --devices 16 --micro-batch 4 --strategy ddp
@@ -33,6 +34,10 @@ test: configure
 bench: configure
 	cmake --build build/release --target ringside_bench -j $(JOBS)
 	./build/release/tests/ringside_bench --benchmark_filter=$(BENCH_FILTER)
+
+bench-gui: configure
+	cmake --build build/release --target ringside_gui_bench -j $(JOBS)
+	./build/release/tests/ringside_gui_bench
 
 fit: build
 	./build/release/ringside calibrate --from-published --out model/catalog/published

@@ -6,6 +6,7 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
+#include <QScrollArea>
 #include <QVBoxLayout>
 
 namespace ringside::gui {
@@ -66,10 +67,18 @@ EmptyState::EmptyState(QWidget* parent) : QWidget(parent) {
     auto* box = new QWidget;
     box->setLayout(column);
     box->setFixedWidth(640);
+    auto* page = new QWidget;
+    auto* centred = new QVBoxLayout(page);
+    centred->addStretch();
+    centred->addWidget(box, 0, Qt::AlignHCenter);
+    centred->addStretch();
+    auto* scroll = new QScrollArea;
+    scroll->setWidget(page);
+    scroll->setWidgetResizable(true);
+    scroll->setFrameShape(QFrame::NoFrame);
     auto* layout = new QVBoxLayout(this);
-    layout->addStretch();
-    layout->addWidget(box, 0, Qt::AlignHCenter);
-    layout->addStretch();
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->addWidget(scroll);
 }
 
 void EmptyState::setRecentFiles(const QStringList& files) {

@@ -237,9 +237,12 @@ void MainWindow::updateCommands() {
         if (command.spec.id.startsWith("view.") || command.spec.id.startsWith("go.")) command.action->setEnabled(session != nullptr);
 }
 
-void MainWindow::fillRecentFiles() { empty_->setRecentFiles(QSettings().value("recentFiles").toStringList()); }
+void MainWindow::fillRecentFiles() {
+    if (keepsSettings_) empty_->setRecentFiles(QSettings().value("recentFiles").toStringList());
+}
 
 void MainWindow::rememberFile(const QString& path) {
+    if (!keepsSettings_) return;
     const QString absolute = QFileInfo(path).absoluteFilePath();
     QStringList files = QSettings().value("recentFiles").toStringList();
     files.removeAll(absolute);
@@ -249,6 +252,8 @@ void MainWindow::rememberFile(const QString& path) {
 }
 
 void MainWindow::restoreLayout() {
+    keepsSettings_ = true;
+    fillRecentFiles();
     const QSettings settings;
     restoreGeometry(settings.value("geometry").toByteArray());
     restoreState(settings.value("docks").toByteArray());
@@ -262,7 +267,7 @@ void MainWindow::saveLayout() const {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
-    saveLayout();
+    if (keepsSettings_) saveLayout();
     QMainWindow::closeEvent(event);
 }
 

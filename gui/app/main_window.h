@@ -80,6 +80,7 @@ private:
     std::vector<PanelSpec> specs_;
     std::map<QString, QDockWidget*> docks_;
     std::vector<QPointer<QDockWidget>> hidden_;  ///< by the key that hides the drawer
+    bool keepsSettings_ = false;  ///< a window for a screenshot or a test leaves no trace
     QLabel* message_ = nullptr;
     QProgressBar* progress_ = nullptr;
     QToolButton* cancel_ = nullptr;

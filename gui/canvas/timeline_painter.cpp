@@ -50,14 +50,12 @@ void TimelinePainter::fill(double x0, double x1, double y, double height, QRgb c
         vector_->fillRect(QRectF(x0, y, x1 - x0, height), QColor(color));
         return;
     }
-    const int left = std::clamp(static_cast<int>(std::lround(x0 * ratio_)), 0, image_.width());
-    const int right = std::clamp(std::max(left + 1, static_cast<int>(std::lround(x1 * ratio_))), 0, image_.width());
-    const int top = std::clamp(static_cast<int>(std::lround(y * ratio_)), 0, image_.height()), bottom = std::clamp(static_cast<int>(std::lround((y + height) * ratio_)), 0, image_.height());
-    if (right <= left) return;
-    for (int line = top; line < bottom; ++line) {
-        QRgb* pixels = reinterpret_cast<QRgb*>(image_.bits() + static_cast<qsizetype>(line) * image_.bytesPerLine());
-        std::fill(pixels + left, pixels + right, color | 0xff000000);
-    }
+    const auto whole = [this](double x) { return static_cast<int>(x * ratio_ + 0.5); };  // below zero is cut off anyway
+    const int left = std::clamp(whole(x0), 0, imageSize_.width()), right = std::clamp(whole(x1), std::min(left + 1, imageSize_.width()), imageSize_.width());
+    const int top = std::clamp(whole(y), 0, imageSize_.height()), bottom = std::clamp(whole(y + height), 0, imageSize_.height());
+    color |= 0xff000000;
+    QRgb* line = pixels_ + static_cast<std::ptrdiff_t>(top) * stride_;
+    for (int row = top; row < bottom; ++row, line += stride_) std::fill(line + left, line + right, color);
 }
 
 void TimelinePainter::paintTrack(const TimelineScene& scene, const LayoutRow& row, double y, double clipTop) {
@@ -198,6 +196,9 @@ void TimelinePainter::paint(QPainter& painter, const TimelineScene& scene, doubl
             grid.scale(ratio, ratio);
             paintGrid(grid, scene);
         }
+        pixels_ = reinterpret_cast<QRgb*>(image_.bits());
+        stride_ = image_.bytesPerLine() / static_cast<qsizetype>(sizeof(QRgb));
+        imageSize_ = image_.size();
         paintRows(scene);
         {
             QPainter text(&image_);

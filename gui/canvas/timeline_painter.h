@@ -87,6 +87,9 @@ private:
     std::array<std::array<std::array<QRgb, 32>, kShades>, kSliceCategories> palette_{};
     std::array<QRgb, kSliceCategories> dimmed_{};
     QImage image_;
+    QRgb* pixels_ = nullptr;  ///< of image_, while rows are painted
+    qsizetype stride_ = 0;
+    QSize imageSize_;
     QPainter* vector_ = nullptr;
     double ratio_ = 1;
     std::vector<SliceRect> rects_;

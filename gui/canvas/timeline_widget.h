@@ -25,6 +25,7 @@ public:
     const TrackLayout& layout() const { return layout_; }
     TimelineMetrics metrics() const;
     double scroll() const { return scrollBar_->value(); }
+    void scrollTo(int y) { scrollBar_->setValue(y); }
     /// The slice at a point of the widget.
     std::optional<std::uint32_t> sliceAtPoint(const QPointF& point) const;
     /// Where a slice is in the widget, if its row is shown.

@@ -49,7 +49,7 @@ private:
     GuiContext context_;
     Session* session_ = nullptr;
     std::vector<QMetaObject::Connection> connections_;
-    QTimer timer_;
+    QTimer timer_{this};
     bool stale_ = true;
 };
 

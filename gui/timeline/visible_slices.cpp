@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 namespace ringside::gui {
@@ -25,6 +26,7 @@ public:
         const double ps = static_cast<double>(covered.picoseconds()) + 1;
         covered_[c] += ps;
         if (ps >= longest_[c]) longest_[c] = ps, name_[c] = name;
+        used_ |= 1U << c;
         slice_ = pieces_++ == 0 ? slice : kNoSlice;
     }
 
@@ -42,7 +44,8 @@ public:
         if (pieces_ == 0) return;
         std::size_t most = 0;
         double sum = 0;
-        for (std::size_t c = 0; c < covered_.size(); ++c) {
+        for (unsigned rest = used_; rest; rest &= rest - 1) {
+            const auto c = static_cast<std::size_t>(std::countr_zero(rest));
             sum += covered_[c];
             if (covered_[c] > covered_[most]) most = c;
         }
@@ -71,8 +74,11 @@ public:
 
 private:
     void clear() {
-        covered_.fill(0);
-        longest_.fill(0);
+        for (unsigned rest = used_; rest; rest &= rest - 1) {
+            const auto c = static_cast<std::size_t>(std::countr_zero(rest));
+            covered_[c] = longest_[c] = 0;
+        }
+        used_ = 0;
         pieces_ = 0;
     }
 
@@ -80,6 +86,7 @@ private:
     std::vector<SliceRect>& out_;
     std::array<double, 7> covered_{}, longest_{};
     std::array<std::uint32_t, 7> name_{};
+    unsigned used_ = 0;  ///< categories with anything in covered_
     std::int64_t pixel_ = 0;
     std::int64_t pieces_ = 0;
     std::uint32_t slice_ = kNoSlice;
