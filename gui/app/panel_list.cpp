@@ -4,6 +4,8 @@
 #include "gui/panels/details_panel.h"
 #include "gui/panels/histogram_panel.h"
 #include "gui/panels/import_panel.h"
+#include "gui/panels/memory_panel.h"
+#include "gui/panels/path_panel.h"
 #include "gui/panels/range_panel.h"
 #include "gui/scenario/scenario_panel.h"
 #include "gui/topology/topology_panel.h"
@@ -23,6 +25,8 @@ std::vector<PanelSpec> allPanels() {
         {"range", "Range", Qt::BottomDockWidgetArea, make<RangePanel>},
         {"details", "Slice", Qt::BottomDockWidgetArea, make<DetailsPanel>},
         {"collectives", "Collectives", Qt::BottomDockWidgetArea, make<CollectivesPanel>},
+        {"path", "Critical path", Qt::BottomDockWidgetArea, make<PathPanel>},
+        {"memory", "Memory", Qt::BottomDockWidgetArea, make<MemoryPanel>},
         {"histogram", "Histogram", Qt::BottomDockWidgetArea, make<HistogramPanel>},
         {"topology", "Topology", Qt::BottomDockWidgetArea, make<TopologyPanel>},
         {"import", "Import report", Qt::BottomDockWidgetArea, make<ImportPanel>},

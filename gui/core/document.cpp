@@ -5,7 +5,25 @@
 #include <filesystem>
 #include <fstream>
 
+#include "traces/analysis/collectives.h"
+
 namespace ringside::gui {
+
+namespace {
+
+/// What follows from matching collectives across ranks: arrows from rank to rank, and the load on each rank's link.
+void addCollectives(Trace& trace) {
+    if (trace.collectives.empty()) return;
+    const std::vector<MatchedCollective> matched = matchCollectives(trace);
+    if (std::none_of(trace.flows.begin(), trace.flows.end(), [](const Flow& flow) { return flow.kind == Flow::Kind::Collective; })) {
+        const std::vector<Flow> flows = collectiveFlows(matched);
+        trace.flows.insert(trace.flows.end(), flows.begin(), flows.end());
+    }
+    if (std::none_of(trace.counters.begin(), trace.counters.end(), [](const CounterSeries& counter) { return counter.name == "link load"; }))
+        for (CounterSeries& counter : linkLoad(trace, matched)) trace.counters.push_back(std::move(counter));
+}
+
+}  // namespace
 
 DocumentPtr makeDocument(Document parts) {
     Time first, last;
@@ -14,6 +32,7 @@ DocumentPtr makeDocument(Document parts) {
         last = std::max(last, parts.trace.start[i] + parts.trace.duration[i]);
     }
     parts.range = {std::min(first, last), last};
+    addCollectives(parts.trace);
     parts.index = SliceIndex(parts.trace);
     parts.flows = FlowIndex(parts.trace);
     parts.counters.clear();

@@ -9,6 +9,8 @@
 #include "gui/panels/details_panel.h"
 #include "gui/panels/histogram_panel.h"
 #include "gui/panels/import_panel.h"
+#include "gui/panels/memory_panel.h"
+#include "gui/panels/path_panel.h"
 #include "gui/panels/range_panel.h"
 #include "gui/panels/share_bar.h"
 #include "traces/trace_builder.h"
@@ -113,6 +115,42 @@ TEST(ImportPanel, SaysWhatWasSkippedHowOftenAndWhere) {
     EXPECT_EQ(Fixture::cell(panel.table(), 0, 0), "event without a duration");
     EXPECT_EQ(Fixture::cell(panel.table(), 0, 1), "3");
     EXPECT_EQ(Fixture::cell(panel.table(), 0, 2), "small.json:7");
+}
+
+TEST(PathPanel, SharesOfThePathSumToTheRangeAndTheOverlayIsASwitch) {
+    Fixture f;
+    PathPanel& panel = f.panel<PathPanel>("path");
+    Time sum;
+    for (const Share& share : panel.bar().shares()) sum += share.time;
+    EXPECT_EQ(sum, us(140));
+    EXPECT_TRUE(f.session->view().path().empty());
+    f.window.commands().action("view.path")->trigger();
+    settle(f.window);
+    EXPECT_FALSE(f.session->view().path().empty());
+    f.window.commands().action("view.path")->trigger();
+    EXPECT_TRUE(f.session->view().path().empty());
+}
+
+TEST(MemoryPanel, ShowsThePeakFirstAndThenTheChosenInstant) {
+    Fixture f;
+    TraceBuilder builder;
+    builder.addSlice(builder.addTrack(0, 1, TrackKind::Compute, "compute"), us(0), us(100), SliceCategory::Compute, builder.internName("k"));
+    CounterSeries counter;
+    counter.name = "memory by category";
+    counter.series = {"parameters", "activations"};
+    counter.at = {us(0), us(50), us(80)};
+    counter.values = {kGiB, 0, kGiB, 3 * kGiB, kGiB, kGiB};
+    builder.addCounter(std::move(counter));
+    Document parts;
+    parts.trace = builder.build();
+    Session* session = f.workspace.add(makeDocument(std::move(parts)));
+    MemoryPanel& panel = f.panel<MemoryPanel>("memory");
+    // At the peak 3 of 4 GiB are activations: the largest comes first.
+    EXPECT_EQ(Fixture::cell(panel.categories(), 0, 0), "activations");
+    EXPECT_EQ(Fixture::cell(panel.categories(), 0, 2), "75.0 %");
+    session->view().setInstant(us(90));
+    settle(f.window);
+    EXPECT_EQ(Fixture::cell(panel.categories(), 0, 2), "50.0 %");
 }
 
 TEST(Panels, EveryOneShowsNothingWhereNothingIsOpen) {
