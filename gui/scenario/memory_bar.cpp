@@ -30,11 +30,10 @@ std::vector<MemoryBar::Piece> MemoryBar::pieces() const {
     const double whole = static_cast<double>(std::max(summary_.memoryCapacity, summary_.memoryUsed));
     std::vector<Piece> pieces;
     double x = 0;
-    for (std::size_t i = 0; i < summary_.memory.size() && whole > 0; ++i) {
-        const MemoryPart& part = summary_.memory[i];
+    for (const MemoryPart& part : summary_.memory) {
+        if (!(whole > 0)) break;
         const double width = this->width() * static_cast<double>(part.bytes) / whole;
-        const bool cached = part.name.starts_with("cached");
-        pieces.push_back({QRectF(x, 0, width, kBar), QString::fromStdString(part.name + " " + formatBytes(part.bytes)), cached ? theme_.colors().border : theme_.colors().seriesColor(i)});
+        pieces.push_back({QRectF(x, 0, width, kBar), QString::fromStdString(part.name + " " + formatBytes(part.bytes)), part.category ? theme_.colors().seriesColor(static_cast<std::size_t>(*part.category)) : theme_.colors().border});
         x += width;
     }
     return pieces;

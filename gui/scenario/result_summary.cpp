@@ -52,15 +52,15 @@ ResultSummary summaryOf(const Scenario& scenario, const Prediction& prediction) 
     summary.memoryCapacity = prediction.capacityBytes;
     summary.verdict = prediction.verdict;
     summary.memoryText = fmt::format("{} of {}: {}", formatBytes(summary.memoryUsed), formatBytes(summary.memoryCapacity), verdictText(prediction.verdict));
-    const auto add = [&](std::string name, Bytes bytes) {
-        if (bytes > 0) summary.memory.push_back({std::move(name), bytes, summary.memoryCapacity > 0 ? static_cast<double>(bytes) / static_cast<double>(summary.memoryCapacity) : 0});
+    const auto add = [&](std::string name, Bytes bytes, std::optional<MemoryCategory> category) {
+        if (bytes > 0) summary.memory.push_back({std::move(name), bytes, summary.memoryCapacity > 0 ? static_cast<double>(bytes) / static_cast<double>(summary.memoryCapacity) : 0, category});
     };
     Bytes live = 0;
     for (int c = 0; c < kMemoryCategories; ++c) {
-        add(partName(static_cast<MemoryCategory>(c)), prediction.memory.atPeak[static_cast<std::size_t>(c)]);
+        add(partName(static_cast<MemoryCategory>(c)), prediction.memory.atPeak[static_cast<std::size_t>(c)], static_cast<MemoryCategory>(c));
         live += prediction.memory.atPeak[static_cast<std::size_t>(c)];
     }
-    add("cached by the allocator", summary.memoryUsed - live);
+    add("cached by the allocator", summary.memoryUsed - live, std::nullopt);
     summary.warnings = prediction.warnings;
     return summary;
 }

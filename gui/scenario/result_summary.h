@@ -13,6 +13,7 @@ struct MemoryPart {
     std::string name;  ///< "parameters", …, "cached by the allocator"
     Bytes bytes = 0;
     double share = 0;  ///< of the capacity
+    std::optional<MemoryCategory> category;  ///< its colour is the timeline's; empty: cached
 };
 
 struct ResultSummary {

@@ -116,7 +116,7 @@ Profile datasheetProfile(const Device& device, const PublishedFigures& figures) 
     p.collectiveBandwidth = published(1.0, 0.10, "held-out error on public nccl-tests tables, 1 MiB and more");
     p.collectiveLatency = published(1.0, 0.25, "held-out error on public nccl-tests tables, below 1 MiB");
     setCollectiveFigures(p, device, collectiveConstants(figures));
-    p.severalRanks = assumed(1.0, 0.0, "a device's collectives are priced by what they take from its kernels");
+    p.severalRanks = assumed(1.0, 0.02, "a device's collectives are priced by what they take from its kernels");
     p.interference = assumed(0.10, 0.50, "bytes of a ring at NVLink rate against the memory bandwidth");
     const bool host = device.interconnect == "none";  // judged by runs of its own, not by others'
     p.deviceVariation = host ? assumed(0, 0.5, "ranks of one host share its cores") : published(0.018, 0.5, "best matmuls of the eight devices of a node differ by 5 % and more (stas00/ml-engineering): 2.8 standard deviations");

@@ -23,7 +23,7 @@ struct LayerPlan {
     std::vector<OpPlan> ops;
     std::vector<bool> differentiable;       ///< per value: floating point, so that a gradient can flow to it
     std::vector<int> producer;              ///< per value: the op that writes it, or −1 for the layer's input
-    int neededAgain = 0;                    ///< ops before this one have to run again for backward; those from it on only for the layer's output
+    int neededAgain = 0;                    ///< ops before this one have to run again for backward; those from it on only for the layer's output (under autocast the casts that backward needs are of the product's own op, which then runs again)
     int firstRecomputed = -1, lastRecomputed = -1;  ///< the range of ops that selective recompute runs again
 };
 

@@ -124,12 +124,12 @@ TEST(RecomputeTest, EarlyStopLeavesOutWhatOnlyTheOutputNeeds) {
             if (task.phase == Phase::Recompute && task.role == TaskRole::Op && task.layer == 1) names.push_back(schedule.workload->typeOf(1).ops[static_cast<std::size_t>(task.op)].name);
         return names;
     };
-    const std::vector<std::string> whole = again(scheduleOf(gpt2("'recompute':'full'"))), early = again(scheduleOf(gpt2("'recompute':'full','recompute_early_stop':true")));
+    const std::vector<std::string> whole = again(scheduleOf(gpt2("'precision':'bf16','recompute':'full'"))), early = again(scheduleOf(gpt2("'precision':'bf16','recompute':'full','recompute_early_stop':true")));
     ASSERT_LT(early.size(), whole.size());
     EXPECT_TRUE(std::equal(early.begin(), early.end(), whole.begin()));
     for (std::size_t i = early.size(); i < whole.size(); ++i) EXPECT_TRUE(whole[i] == "mlp.c_proj" || whole[i].find("residual") != std::string::npos || whole[i].find("add") != std::string::npos) << whole[i];
     // A block's products are 12·768² multiply-adds per token, the last of them 4·768²; attention adds 2·1024·768.
-    const Prediction full = predictionOf(gpt2("'micro_batch':8,'recompute':'full'")), stopped = predictionOf(gpt2("'micro_batch':8,'recompute':'full','recompute_early_stop':true"));
+    const Prediction full = predictionOf(gpt2("'micro_batch':8,'precision':'bf16','recompute':'full'")), stopped = predictionOf(gpt2("'micro_batch':8,'precision':'bf16','recompute':'full','recompute_early_stop':true"));
     EXPECT_LT(stopped.stepSeconds, full.stepSeconds);
     EXPECT_NEAR((stopped.hfu / stopped.mfu - 1) / (full.hfu / full.mfu - 1), 1 - 4.0 * 768 * 768 / (12.0 * 768 * 768 + 2.0 * 1024 * 768), 0.003);
     EXPECT_EQ(categoryBytes(stopped, MemoryCategory::OptimizerState), categoryBytes(full, MemoryCategory::OptimizerState));
