@@ -128,7 +128,7 @@ inline Json randomDocument() {
         if (name == "dp" && !oneNode) name = "ddp";
         strategy["name"] = name;
         const bool reEnters = name == "zero1" || name == "zero2" || name == "zero3" || name == "megatron";
-        if (!reEnters) training["recompute_early_stop"] = *rc::gen::arbitrary<bool>();
+        if (!reEnters) document["training"]["recompute_early_stop"] = *rc::gen::arbitrary<bool>();
         if (isFsdp(name)) randomFsdpKnobs(strategy, document);
         const bool server = name.substr(0, 3) == "ps-" || name == "async-ps" || name == "ssp";
         if (server) flip(strategy, {"push_pull_overlap"});
