@@ -1,7 +1,6 @@
 #include "calibrate/validate/drift.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "calibrate/fit/robust.h"
 #include "calibrate/measure/calibration_models.h"
@@ -12,18 +11,13 @@ namespace ringside {
 Result<std::vector<double>> probeDrift(std::span<const ReferenceStep> steps, const RunRanksOptions& ranks, const Catalogs& catalogs) {
     std::vector<double> out;
     const std::vector<CalibrationModel> models = referenceModels();
+    TRY(const int world, rankCount(ranks));
+    RunRanksOptions probe = ranks;
+    probe.linkBitsPerSecond.reset();
     for (const ReferenceStep& step : steps) {
         const auto model = std::find_if(models.begin(), models.end(), [&](const CalibrationModel& one) { return one.name == step.model; });
-        if (model == models.end()) continue;
-        RunRanksOptions probe = ranks;
-        probe.linkBitsPerSecond.reset();
-        if (ranks.localRanks > 0) {
-            if (step.ranks * ranks.threads > static_cast<int>(std::thread::hardware_concurrency())) continue;
-            probe.localRanks = step.ranks;
-        } else {
-            TRY(const int world, rankCount(ranks));
-            if (world != step.ranks) continue;
-        }
+        // What slows one of two cores down does not slow a rank on the other: steps of as many ranks only.
+        if (model == models.end() || step.ranks != world) continue;
         TRY(const Scenario scenario, resolveScenario(model->document, model->name, catalogs));
         TRY(const std::vector<StepTimings> timings, benchSteps(scenario, probe, {1, 6, 40, 0.3}));
         std::vector<double> seconds;

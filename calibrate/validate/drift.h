@@ -15,7 +15,7 @@
 namespace ringside {
 
 /// One probe: by how much longer each of the profile's steps takes now, in the order of `steps`. Empty where there is nothing to compare
-/// with (an older profile, a launcher with another number of ranks, fewer cores than the ranks it was measured with), and in a process
+/// with (an older profile, or one that was measured with another number of ranks), and in a process
 /// that is not rank 0.
 Result<std::vector<double>> probeDrift(std::span<const ReferenceStep> steps, const RunRanksOptions& ranks, const Catalogs& catalogs);
 
