@@ -38,6 +38,7 @@ Executor::Executor(const Schedule& schedule, std::int64_t rank, std::size_t rank
 Executor::~Executor() { (void)device_.synchronize(); }
 
 Result<std::unique_ptr<Executor>> Executor::create(const Schedule& schedule, std::int64_t rank, const TrainingConfig& training, ComputeDevice& device, CommWorld* world, ExecuteOptions options) {
+    CHECK(options.pace.empty() || options.pace.size() == schedule.kernels.size());
     std::unique_ptr<Executor> executor(new Executor(schedule, rank, classOf(schedule, rank), training, device, std::move(options)));
     TRY(executor->bound_, bindProgram(schedule, executor->class_, rank, training, executor->options_.hyper));
     TRY(executor->store_, TensorStore::create(device, executor->program_, executor->bound_.scratch));

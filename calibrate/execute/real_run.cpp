@@ -29,7 +29,8 @@ Result<std::unique_ptr<ComputeDevice>> makeDevice(const RealRunOptions& options,
     cpu.firstCore = context.firstCore;
     cpu.memoryLimit = options.memoryLimit;
     // Each rank asks for its own: together they must not ask for more than there is, or the kernel kills one of them.
-    if (cpu.memoryLimit == 0 && options.ranks.localRanks > 1) cpu.memoryLimit = physicalMemory() / options.ranks.localRanks;
+    // Paced kernels touch nothing, and memory that nobody touches is none.
+    if (cpu.memoryLimit == 0 && options.ranks.localRanks > 1 && !options.paced) cpu.memoryLimit = physicalMemory() / options.ranks.localRanks;
     return makeCpuDevice(cpu);
 }
 
@@ -178,6 +179,14 @@ Result<std::string> runRank(const Schedule& schedule, const Scenario& scenario, 
     return std::string(cbor.begin(), cbor.end());
 }
 
+/// Of the schedule that is run: predict() may have written another, in which one rank stands for all and kernels have other numbers.
+Result<std::vector<double>> paceOf(const Schedule& schedule, const Scenario& scenario) {
+    TRY(const Prices prices, priceSchedule(schedule, scenario.cluster, scenario.profiles, scenario.training.precision.math, scenario.pricing));
+    std::vector<double> pace;
+    for (const Time time : prices.nodes.front().kernels) pace.push_back(time.seconds());
+    return pace;
+}
+
 RealRank rankFrom(const Json& json) {
     RealRank rank;
     rank.stepSeconds = json["seconds"].get<std::vector<double>>();
@@ -247,7 +256,11 @@ Result<std::optional<RealRun>> runForReal(const Scenario& scenario, const RealRu
         return failure(ErrorCode::Usage, "--devices",
                        processes == folded.world ? fmt::format("the scenario has {} devices but the run has {} ranks; they must be the same", folded.world, ranks)
                                                  : fmt::format("{} workers and {} servers are {} processes, but {} were started", folded.world, processes - folded.world, processes, started));
-    TRY(const std::optional<std::vector<std::string>> results, runRanks(start, [&](RankContext& context) { return runRank(run.schedule, scenario, options, context); }));
+    RealRunOptions toRun = options;
+    if (options.paced) {
+        TRY(toRun.execute.pace, paceOf(run.schedule, scenario));
+    }
+    TRY(const std::optional<std::vector<std::string>> results, runRanks(start, [&](RankContext& context) { return runRank(run.schedule, scenario, toRun, context); }));
     if (!results) return std::optional<RealRun>();
     for (const std::string& text : *results) {
         if (text.empty()) continue;  // a server

@@ -21,7 +21,8 @@ struct RealRunOptions {
     Bytes memoryLimit = 0;        ///< of a CPU rank's tensors; 0: the machine's memory, shared among local ranks
     double leastSeconds = 0;      ///< go on measuring for this long, …
     int mostSteps = 0;            ///< … but for no more than so many steps
-    ExecuteOptions execute;
+    ExecuteOptions execute;       ///< its pace is filled in where `paced`
+    bool paced = false;           ///< kernels sleep for as long as the scenario's profile says
     bool keepParameters = false;  ///< bring the parameters to rank 0
 };
 

@@ -39,6 +39,7 @@ public:
         run->row_.ranks = one.ranks;
         run->runOptions_.device = options.device;
         run->runOptions_.warmUp = options.warmUp;
+        run->runOptions_.paced = options.paced;
         run->runOptions_.steps = 0;
         run->keepTraces_ = options.traces;
         return run;
@@ -60,8 +61,6 @@ public:
         period_ = prediction.schedule->period;
         if (options.traces) row_.predictedTrace = traceOf(prediction);
         if (runOptions_.steps > 0) return {};  // planned already
-        if (options.paced)
-            for (const Time time : prediction.prices.nodes.front().kernels) runOptions_.execute.pace.push_back(time.seconds());
         int steps = options.steps > 0 ? options.steps : std::clamp(static_cast<int>(std::lround(kRoundSeconds / std::max(row_.predicted, 1e-4))), kLeastSteps, kMostSteps);
         // Steps of several kinds take turns: whole turns, or their mean says nothing.
         if (period_ > 1) steps = static_cast<int>((steps + period_ - 1) / period_ * period_);

@@ -166,7 +166,7 @@ Result<std::string> torchVersion() {
     const Result<std::string> python = findProgram("python3");
     const Result<std::string> version = python ? runCommand({*python, "-c", "import torch, torch.distributed.fsdp; print(torch.__version__)"}) : python;
     if (!version)
-        return failure(ErrorCode::MissingCapability, "--against torch", "python3 cannot import torch; install PyTorch 2.6 or later (pip install torch --index-url https://download.pytorch.org/whl/cpu), or leave --against out");
+        return failure(ErrorCode::MissingCapability, "--against torch", "python3 cannot import torch; install PyTorch 2.6 or later (pip install torch), or leave --against out");
     return *version;
 }
 

@@ -94,9 +94,8 @@ Result<int> runRun(const RunFlags& flags) {
     if (flags.paced && !hasProfile) return failure(ErrorCode::Usage, "--paced", "kernels sleep for as long as a profile says; give one with --profile (`ringside calibrate` writes it)");
     if (hasProfile) {
         TRY(prediction, predict(scenario, {false, false, false}));
-        if (flags.paced)
-            for (const Time time : prediction->prices.nodes.front().kernels) options.execute.pace.push_back(time.seconds());
     }
+    options.paced = flags.paced;
     TRY(const std::optional<RealRun> run, runForReal(scenario, options));
     if (!run) return 0;  // rank 0 reports
 
