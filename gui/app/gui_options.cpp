@@ -62,6 +62,10 @@ Result<GuiOptions> parseGuiOptions(const QStringList& arguments) {
             options.help = true;
             continue;
         }
+        if (name == "--ranks") {
+            options.together = true;
+            continue;
+        }
         if (name == "--version") {
             options.version = true;
             continue;
@@ -107,7 +111,9 @@ QString guiHelpText() {
 Usage: ringside-gui [FILE…] [options]
 
 FILE is a scenario (it is predicted), a trace of PyTorch's profiler, or any Chrome trace; compressed by gzip or not.
+Files that say that they are different ranks of one run are shown together, others in a tab each.
 
+  --ranks                the files are the ranks of one run, whatever they say
   --compare OTHER        put OTHER below FILE, steps aligned, with a table of differences
   --range START:END      select this range, like 10ms:25ms
   --panel NAME           bring this panel to the front (a wrong name lists them)
@@ -119,6 +125,7 @@ FILE is a scenario (it is predicted), a trace of PyTorch's profiler, or any Chro
 
 Examples:
   ringside-gui docs/examples/gpt2-xl-ddp-16-a100.json
+  ringside-gui rank*.json.gz
   ringside-gui trace.json.gz --range 10ms:25ms --panel range --screenshot step.png
 
 In the window, ? lists every key. Exit codes are those of ringside: 2 usage, 3 bad input, 4 no display.

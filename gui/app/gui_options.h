@@ -14,6 +14,7 @@ namespace ringside::gui {
 
 struct GuiOptions {
     QStringList files;
+    bool together = false;  ///< they are the ranks of one run, whatever they say
     QString screenshot;   ///< paint into this file (.png, .svg) and exit
     QSize size = {1440, 900};
     bool sizeGiven = false;

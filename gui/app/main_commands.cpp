@@ -14,7 +14,8 @@ void MainWindow::addCommands() {
             if (Session* session = workspace_.current()) act(session->view());
         };
     };
-    commands_.add({"file.open", "File", "Open…", "Opens traces and scenarios", {QKeySequence::Open}, [this] { openFiles(); }});
+    commands_.add({"file.open", "File", "Open…", "Opens traces and scenarios; files that say that they are ranks of one run are shown together", {QKeySequence::Open}, [this] { openFiles(); }});
+    commands_.add({"file.open-ranks", "File", "Open the ranks of a run…", "Opens one trace per rank as one timeline, whatever the files say", {QKeySequence("Ctrl+Alt+O")}, [this] { openFiles(true); }});
     commands_.add({"file.close", "File", "Close tab", "Closes the tab in front", {QKeySequence::Close}, [this] { closeTab(currentTab()); }});
     commands_.add({.id = "file.quit", .menu = "File", .title = "Quit", .help = "Ends the program", .keys = {QKeySequence("Ctrl+Q")}, .run = [this] { close(); }, .shownKeys = {}, .separatorBefore = true});
 

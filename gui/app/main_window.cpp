@@ -43,7 +43,7 @@ MainWindow::MainWindow(Workspace& workspace, Theme& theme, QWidget* parent) : QM
     connect(tabs_, &QTabWidget::tabCloseRequested, this, &MainWindow::closeTab);
 
     empty_ = new EmptyState;
-    connect(empty_, &EmptyState::openRequested, this, &MainWindow::openFiles);
+    connect(empty_, &EmptyState::openRequested, this, [this] { openFiles(); });
     connect(empty_, &EmptyState::fileRequested, this, [this](const QString& path) { workspace_.open({path}); });
     connect(empty_, &EmptyState::exampleRequested, this, &MainWindow::openExample);
     middle_ = new QStackedWidget;
@@ -182,7 +182,8 @@ void MainWindow::addSession(Session* session) {
     });
     tabs_->setCurrentIndex(index);
     middle_->setCurrentWidget(tabs_);
-    if (!session->document().path.empty()) rememberFile(QString::fromStdString(session->document().path));
+    const Document& document = session->document();
+    if (!document.path.empty() && (!document.imported || document.imported->files.size() == 1)) rememberFile(QString::fromStdString(session->document().path));
 }
 
 void MainWindow::addView(QWidget* view, const QString& title) {
@@ -210,12 +211,13 @@ void MainWindow::closeTab(int index) {
 
 int MainWindow::currentTab() const { return tabs_->currentIndex(); }
 
-void MainWindow::openFiles() {
-    const QStringList paths = QFileDialog::getOpenFileNames(this, "Open traces or scenarios", QSettings().value("folder").toString(),
+void MainWindow::openFiles(bool together) {
+    const QStringList paths = QFileDialog::getOpenFileNames(this, together ? "Open the ranks of a run" : "Open traces or scenarios", QSettings().value("folder").toString(),
                                                             "Traces and scenarios (*.json *.json.gz *.gz);;All files (*)");
     if (paths.isEmpty()) return;
     QSettings().setValue("folder", QFileInfo(paths.first()).path());
-    workspace_.open(paths);
+    if (together) workspace_.openTogether(paths);
+    else workspace_.open(paths);
 }
 
 void MainWindow::openExample(int index) {

@@ -61,7 +61,7 @@ private:
     void tabChanged(int index);
     void closeTab(int index);
     int currentTab() const;
-    void openFiles();
+    void openFiles(bool together = false);
     void openExample(int index);
     void fillRecentFiles();
     void rememberFile(const QString& path);

@@ -26,14 +26,6 @@ void applyView(MainWindow& window, Workspace& workspace, const GuiOptions& optio
     }
 }
 
-/// The last opened file above, the other one below.
-Result<void> compareWithFile(MainWindow& window, Workspace& workspace, const QString& path) {
-    if (!workspace.current()) return {};  // what was wrong with it has been said
-    TRY(DocumentPtr other, openDocument(path.toStdString(), workspace.catalogs()));
-    showComparison(window.context(), workspace.current()->shared(), std::move(other));
-    return {};
-}
-
 }  // namespace
 
 bool settle(QWidget& window) {
@@ -54,11 +46,16 @@ bool settle(QWidget& window) {
 }
 
 Result<void> takeScreenshot(MainWindow& window, Workspace& workspace, const GuiOptions& options) {
-    for (const QString& file : options.files) {
-        TRY(DocumentPtr document, openDocument(file.toStdString(), workspace.catalogs()));
+    std::vector<std::string> files;
+    for (const QString& file : options.files) files.push_back(file.toStdString());
+    for (const std::vector<std::string>& paths : options.together && !files.empty() ? std::vector<std::vector<std::string>>{files} : asDocuments(files)) {
+        TRY(DocumentPtr document, openDocument(paths, workspace.catalogs()));
         workspace.add(std::move(document));
     }
-    if (!options.compare.isEmpty()) TRY_VOID(compareWithFile(window, workspace, options.compare));
+    if (!options.compare.isEmpty()) {
+        TRY(DocumentPtr other, openDocument({options.compare.toStdString()}, workspace.catalogs()));
+        showComparison(window.context(), workspace.current()->shared(), std::move(other));
+    }
     window.resize(options.size);
     window.show();
     applyView(window, workspace, options);
@@ -82,12 +79,14 @@ void applyWhenOpen(MainWindow& window, Workspace& workspace, const GuiOptions& o
     auto* once = new QObject(&window);
     QObject::connect(&workspace, &Workspace::openingChanged, once, [&window, &workspace, options, once](const QString&, double progress) {
         if (progress >= 0) return;
-        applyView(window, workspace, options);
-        if (!options.compare.isEmpty())
-            if (const Result<void> compared = compareWithFile(window, workspace, options.compare); !compared) window.showError(compared.error());
+        workspace.disconnect(once);
         once->deleteLater();
+        applyView(window, workspace, options);
+        if (options.compare.isEmpty() || !workspace.current()) return;  // what was wrong with it has been said
+        workspace.load({options.compare}, &window, [&window, upper = workspace.current()->shared()](DocumentPtr other) { showComparison(window.context(), upper, std::move(other)); });
     });
-    workspace.open(options.files);
+    if (options.together) workspace.openTogether(options.files);
+    else workspace.open(options.files);
 }
 
 }  // namespace ringside::gui

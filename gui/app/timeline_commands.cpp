@@ -83,6 +83,12 @@ void MainWindow::addTimelineCommands() {
     commands_.add({"view.marker", "Timeline", "Set a marker", "Marks the instant under the cursor", {QKeySequence("M")}, on([](DocumentView& shown) {
                        shown.session().view().addMarker(shown.timeline().cursorTime());
                    })});
+    commands_.add({"view.note", "Timeline", "Set a marker with a note…", "Marks the instant under the cursor and says what is there", {QKeySequence("N")}, on([this](DocumentView& shown) {
+                       const Time at = shown.timeline().cursorTime();
+                       bool ok = false;
+                       const QString note = QInputDialog::getText(this, "Set a marker", "What is at " + QString::fromStdString(formatTime(at)) + ":", QLineEdit::Normal, {}, &ok).trimmed();
+                       if (ok) shown.session().view().addMarker(at, note);
+                   })});
     commands_.add({"view.no-markers", "Timeline", "Remove markers", "Removes all markers", {QKeySequence("Shift+M")}, on([](DocumentView& shown) { shown.session().view().removeMarkers(); })});
     commands_.add({.id = "view.search", .menu = "Timeline", .title = "Search slices…", .help = "Finds slices by name; Enter and Shift+Enter go from hit to hit", .keys = {QKeySequence("/"), QKeySequence::Find},
                    .run = on([](DocumentView& shown) { shown.search().begin(); }), .shownKeys = {}, .separatorBefore = true});

@@ -1,5 +1,7 @@
 #include "gui/compare/compare_view.h"
 
+#include <tuple>
+
 #include <QCheckBox>
 #include <QComboBox>
 #include <QFileDialog>
@@ -14,7 +16,7 @@
 #include "gui/canvas/document_view.h"
 #include "gui/compare/delta_table.h"
 #include "gui/compare/linked_views.h"
-#include "traces/analysis/steps.h"
+#include "traces/analysis/pairing.h"
 
 namespace ringside::gui {
 namespace {
@@ -42,18 +44,18 @@ QWidget* framed(QLabel* title, QWidget* view) {
 CompareView::CompareView(const GuiContext& context, DocumentPtr upper, DocumentPtr lower, QWidget* parent) : QWidget(parent), context_(context) {
     upper_ = new Session(std::move(upper), this);
     lower_ = new Session(std::move(lower), this);
-    const std::vector<std::int64_t> above = ranksOf(upper_->document().trace), below = ranksOf(lower_->document().trace);
-    if (!above.empty()) rank_ = above.front();
-    for (const std::int64_t rank : above)
-        if (std::find(below.begin(), below.end(), rank) != below.end()) {
-            rank_ = rank;
-            break;
-        }
+    const RankPairs ranks = pairedRanks(upper_->document().trace, lower_->document().trace);
+    if (!ranks.empty()) std::tie(upperRank_, lowerRank_) = ranks.front();
     link_ = new LinkedViews(upper_->view(), lower_->view(), this);
     upperStep_ = new QComboBox;
     lowerStep_ = new QComboBox;
-    fillSteps(upperStep_, upper_->document().trace);
-    fillSteps(lowerStep_, lower_->document().trace);
+    const Steps above = stepsOf(upper_->document().trace, upperRank_), below = stepsOf(lower_->document().trace, lowerRank_);
+    fillSteps(upperStep_, above);
+    fillSteps(lowerStep_, below);
+    if (const auto aligned = alignedSteps(above, below); !aligned.empty()) {
+        upperStep_->setCurrentIndex(static_cast<int>(aligned.front().first));
+        lowerStep_->setCurrentIndex(static_cast<int>(aligned.front().second));
+    }
     linked_ = new QCheckBox("Linked zoom");
     linked_->setChecked(true);
     linked_->setToolTip("What one timeline shows, the other shows too");
@@ -98,16 +100,15 @@ CompareView::CompareView(const GuiContext& context, DocumentPtr upper, DocumentP
     align();
 }
 
-void CompareView::fillSteps(QComboBox* box, const Trace& trace) const {
-    const Steps steps = stepsOf(trace, rank_);
+void CompareView::fillSteps(QComboBox* box, const Steps& steps) {
     for (const Step& step : steps.steps) box->addItem(QString("step %1 (%2)").arg(step.number).arg(text(formatTime(step.length()))));
     if (steps.steps.empty()) box->addItem("the whole trace");
     box->setEnabled(steps.steps.size() > 1);
 }
 
 void CompareView::align() {
-    const TimeRange above = stepRange(upper_->document().trace, rank_, static_cast<std::size_t>(std::max(0, upperStep_->currentIndex())));
-    const TimeRange below = stepRange(lower_->document().trace, rank_, static_cast<std::size_t>(std::max(0, lowerStep_->currentIndex())));
+    const TimeRange above = stepRange(upper_->document().trace, upperRank_, static_cast<std::size_t>(std::max(0, upperStep_->currentIndex())));
+    const TimeRange below = stepRange(lower_->document().trace, lowerRank_, static_cast<std::size_t>(std::max(0, lowerStep_->currentIndex())));
     link_->setShift(below.begin - above.begin);
     // Both steps whole, the longer one decides.
     const Time length = std::max(above.length(), below.length());
@@ -117,11 +118,11 @@ void CompareView::align() {
 }
 
 void CompareView::refresh() {
-    const auto rangeOf = [&](Session& session, const QComboBox* step) {
+    const auto rangeOf = [&](Session& session, std::int64_t rank, const QComboBox* step) {
         if (session.view().selection()) return *session.view().selection();
-        return stepRange(session.document().trace, rank_, static_cast<std::size_t>(std::max(0, step->currentIndex())));
+        return stepRange(session.document().trace, rank, static_cast<std::size_t>(std::max(0, step->currentIndex())));
     };
-    const TimeRange above = rangeOf(*upper_, upperStep_), below = rangeOf(*lower_, lowerStep_);
+    const TimeRange above = rangeOf(*upper_, upperRank_, upperStep_), below = rangeOf(*lower_, lowerRank_, lowerStep_);
     Deltas deltas = deltasOf(upper_->document().trace, above, lower_->document().trace, below, together_->isChecked());
     const bool selected = upper_->view().selection().has_value();
     const double before = above.length().seconds(), after = below.length().seconds();
@@ -146,11 +147,9 @@ void addCompareCommands(const GuiContext& context, QWidget* window) {
     context.commands.add({"compare.file", "Compare", "Compare with a file…", "Puts another trace or scenario below this one", {QKeySequence("Ctrl+Shift+O")}, [context, window] {
                               Session* session = context.workspace.current();
                               if (!session) return context.workspace.say("Open a trace or a scenario first");
-                              const QString path = QFileDialog::getOpenFileName(window, "Compare with", QSettings().value("folder").toString(), "Traces and scenarios (*.json *.json.gz *.gz);;All files (*)");
-                              if (path.isEmpty()) return;
-                              const Result<DocumentPtr> other = openDocument(path.toStdString(), context.workspace.catalogs());
-                              if (other) showComparison(context, session->shared(), *other);
-                              else emit context.workspace.failed(other.error());
+                              const QStringList paths = QFileDialog::getOpenFileNames(window, "Compare with (several: the ranks of one run)", QSettings().value("folder").toString(),
+                                                                                      "Traces and scenarios (*.json *.json.gz *.gz);;All files (*)");
+                              context.workspace.load(paths, window, [context, upper = session->shared()](DocumentPtr other) { showComparison(context, upper, std::move(other)); });
                           }});
     context.commands.add({"compare.tab", "Compare", "Compare with another tab…", "Puts another open document below this one", {QKeySequence("Ctrl+D")}, [context, window] {
                               Session* session = context.workspace.current();

@@ -4,6 +4,7 @@
 #include <QWidget>
 
 #include "gui/core/panel.h"
+#include "traces/analysis/steps.h"
 
 class QCheckBox;
 class QComboBox;
@@ -27,7 +28,7 @@ public:
     QString summary() const;
 
 private:
-    void fillSteps(QComboBox* box, const Trace& trace) const;
+    static void fillSteps(QComboBox* box, const Steps& steps);
     void align();
     void refresh();
 
@@ -38,7 +39,7 @@ private:
     QCheckBox *linked_, *together_;
     QLabel* summary_;
     DeltaTable* table_;
-    std::int64_t rank_ = 0;  ///< whose steps are aligned
+    std::int64_t upperRank_ = 0, lowerRank_ = 0;  ///< whose steps are aligned
 };
 
 /// Opens a comparison in a tab of its own.

@@ -1,39 +1,17 @@
 #include "gui/compare/deltas.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <unordered_map>
 
-#include "traces/analysis/steps.h"
+#include "traces/analysis/pairing.h"
 
 namespace ringside::gui {
 namespace {
 
-bool counts(const Trace& trace, std::size_t i, const TimeRange& range, const std::vector<std::int64_t>& ranks) {
-    if (trace.category[i] == SliceCategory::Wait || trace.category[i] == SliceCategory::Marker || !range.contains(trace.start[i])) return false;
-    return ranks.empty() || std::binary_search(ranks.begin(), ranks.end(), trace.tracks[trace.track[i]].rank);
+bool counts(const Trace& trace, std::size_t i, const TimeRange& range) {
+    return trace.category[i] != SliceCategory::Wait && trace.category[i] != SliceCategory::Marker && range.contains(trace.start[i]);
 }
-
-std::vector<std::int64_t> commonRanks(const Trace& a, const Trace& b) {
-    const std::vector<std::int64_t> of = ranksOf(a), in = ranksOf(b);
-    std::vector<std::int64_t> common;
-    std::set_intersection(of.begin(), of.end(), in.begin(), in.end(), std::back_inserter(common));
-    return common;
-}
-
-/// (rank, task) → kind of work.
-std::map<std::pair<std::int64_t, std::int64_t>, SliceCategory> tasksOf(const Trace& trace, const std::vector<std::int64_t>& ranks) {
-    std::map<std::pair<std::int64_t, std::int64_t>, SliceCategory> tasks;
-    for (std::size_t i = 0; i < trace.size(); ++i) {
-        const std::int64_t rank = trace.tracks[trace.track[i]].rank;
-        if (trace.task[i] >= 0 && std::binary_search(ranks.begin(), ranks.end(), rank)) tasks[{rank, trace.task[i]}] = trace.category[i];
-    }
-    return tasks;
-}
-
-/// Two scenarios number their tasks each for itself; only what was made from one schedule can be joined by them.
-bool sameSchedule(const Trace& a, const Trace& b, const std::vector<std::int64_t>& ranks) { return tasksOf(a, ranks) == tasksOf(b, ranks); }
 
 }  // namespace
 
@@ -57,8 +35,13 @@ std::string withoutNumbers(std::string_view name) {
 
 Deltas deltasOf(const Trace& upper, const TimeRange& upperRange, const Trace& lower, const TimeRange& lowerRange, bool layersTogether) {
     Deltas deltas;
-    deltas.ranks = commonRanks(upper, lower);
-    const bool oneSchedule = sameSchedule(upper, lower, deltas.ranks);
+    const RankPairs ranks = pairedRanks(upper, lower);
+    const bool oneSchedule = areOfOneSchedule(upper, lower, ranks);
+    std::map<std::int64_t, std::size_t> placeAbove, placeBelow;  // of ranks, among the pairs
+    for (std::size_t p = 0; p < ranks.size(); ++p) {
+        placeAbove[ranks[p].first] = placeBelow[ranks[p].second] = p;
+        if (ranks[p].first == ranks[p].second) deltas.ranks.push_back(ranks[p].first);
+    }
     std::unordered_map<std::string, std::size_t> rowOf;
     const auto shownNames = [&](const Trace& trace) {
         std::vector<std::string> names = trace.names;
@@ -72,17 +55,19 @@ Deltas deltasOf(const Trace& upper, const TimeRange& upperRange, const Trace& lo
         if (isNew) deltas.rows.push_back({name, category, {}, {}, {}, {}});
         return at->second;
     };
-    std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> byTask;  // (rank, task) → row
+    std::map<std::pair<std::size_t, std::int64_t>, std::size_t> byTask;  // (place of the rank, task) → row
     for (std::size_t i = 0; i < upper.size(); ++i) {
-        if (!counts(upper, i, upperRange, deltas.ranks)) continue;
+        const auto place = placeAbove.find(upper.tracks[upper.track[i]].rank);
+        if (place == placeAbove.end() || !counts(upper, i, upperRange)) continue;
         const std::size_t row = rowNamed(upperNames[upper.name[i]], upper.category[i]);
         deltas.rows[row].upper.push_back(upper.duration[i]);
         deltas.rows[row].before += upper.duration[i];
-        if (oneSchedule && upper.task[i] >= 0) byTask[{upper.tracks[upper.track[i]].rank, upper.task[i]}] = row;
+        if (oneSchedule && upper.task[i] >= 0) byTask[{place->second, upper.task[i]}] = row;
     }
     for (std::size_t i = 0; i < lower.size(); ++i) {
-        if (!counts(lower, i, lowerRange, deltas.ranks)) continue;
-        const auto task = lower.task[i] < 0 ? byTask.end() : byTask.find({lower.tracks[lower.track[i]].rank, lower.task[i]});
+        const auto place = placeBelow.find(lower.tracks[lower.track[i]].rank);
+        if (place == placeBelow.end() || !counts(lower, i, lowerRange)) continue;
+        const auto task = lower.task[i] < 0 ? byTask.end() : byTask.find({place->second, lower.task[i]});
         if (task != byTask.end()) ++deltas.joinedByTask;
         const std::size_t row = task != byTask.end() ? task->second : rowNamed(lowerNames[lower.name[i]], lower.category[i]);
         deltas.rows[row].lower.push_back(lower.duration[i]);
@@ -99,16 +84,6 @@ TimeRange stepRange(const Trace& trace, std::int64_t rank, std::size_t index) {
     if (steps.steps.empty()) return {Time(), trace.end()};
     const Step& step = steps.steps[std::min(index, steps.steps.size() - 1)];
     return {step.begin, step.end};
-}
-
-Time stepShift(const Trace& upper, const Trace& lower) {
-    const std::vector<std::int64_t> common = commonRanks(upper, lower);
-    const auto first = [&](const Trace& trace) {
-        const std::vector<std::int64_t> ranks = ranksOf(trace);
-        if (ranks.empty()) return Time();
-        return stepRange(trace, common.empty() ? ranks.front() : common.front(), 0).begin;
-    };
-    return first(lower) - first(upper);
 }
 
 PairedHistogram pairedHistogram(const DeltaRow& row, std::size_t bins) {

@@ -25,20 +25,18 @@ struct DeltaRow {
 struct Deltas {
     std::vector<DeltaRow> rows;         ///< the greatest change first, whichever way
     std::size_t joinedByTask = 0;       ///< slices of the lower side that were found by their task id
-    std::vector<std::int64_t> ranks;    ///< that both have; only they are compared
+    std::vector<std::int64_t> ranks;    ///< that both have; where there is none, the first of each side are compared
 };
 
-/// Of what starts in the given range of each side. Waiting and markers do not count. Where no rank is in both, all are compared. Task
-/// ids join only traces of one schedule: both sides have the same ids, and each is the same kind of work on both.
+/// Of what starts in the given range of each side, on ranks that belong together (traces/analysis/pairing.h, as for `ringside trace
+/// diff`). Waiting and markers do not count. Task ids join traces of one schedule, names all others.
 /// `layersTogether`: names that differ in numbers only ("all_gather unit 3") are one row ("all_gather unit #"). O(slices log slices).
 Deltas deltasOf(const Trace& upper, const TimeRange& upperRange, const Trace& lower, const TimeRange& lowerRange, bool layersTogether = false);
 
 /// Numbers that stand alone become '#': "model.layers.12.mlp" → "model.layers.#.mlp"; "gemm_128x64" stays.
 std::string withoutNumbers(std::string_view name);
 
-/// The instant of `lower` that belongs under `upper`'s time zero, so that their first steps begin together.
-Time stepShift(const Trace& upper, const Trace& lower);
-/// The step with that place among its trace's steps (of the first rank both have); the whole trace where there is none.
+/// The step with that place among the rank's steps; the whole trace where there is none.
 TimeRange stepRange(const Trace& trace, std::int64_t rank, std::size_t index);
 
 /// Counts per bin over the same bins for both sides.

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <fstream>
+#include <regex>
+#include <set>
 
+#include "model/base/check.h"
 #include "traces/analysis/collectives.h"
 
 namespace ringside::gui {
@@ -62,12 +64,18 @@ Result<DocumentPtr> predictDocument(std::shared_ptr<const Scenario> scenario, st
 
 namespace {
 
+/// The first 64 KiB of a file's content; empty where it cannot be read.
+std::string headOf(const std::string& path) {
+    Result<ByteSource> source = ByteSource::open(path);
+    if (!source) return {};
+    std::string head(64 * 1024, '\0');
+    head.resize(source->read(head.data(), head.size()));
+    return head;
+}
+
 /// A scenario is small and says what it is; anything else is for the reader of traces.
 bool looksLikeScenario(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    std::string head(64 * 1024, '\0');
-    in.read(head.data(), static_cast<std::streamsize>(head.size()));
-    head.resize(static_cast<std::size_t>(in.gcount()));
+    const std::string head = headOf(path);
     const std::size_t brace = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
     if (brace == std::string::npos || head[brace] != '{' || head.find("\"traceEvents\"") != std::string::npos) return false;
     return head.find("\"ringside-scenario\"") != std::string::npos || head.find("\"model\"") != std::string::npos;
@@ -98,8 +106,10 @@ Result<DocumentPtr> openTraces(const std::vector<std::string>& paths, const Open
 
 }  // namespace
 
-Result<DocumentPtr> openDocument(const std::string& path, const Catalogs& catalogs, const OpenProgress& progress, std::stop_token stop) {
-    if (!looksLikeScenario(path)) return openTraces({path}, progress, stop);
+Result<DocumentPtr> openDocument(const std::vector<std::string>& paths, const Catalogs& catalogs, const OpenProgress& progress, std::stop_token stop) {
+    CHECK(!paths.empty());
+    const std::string& path = paths.front();
+    if (paths.size() > 1 || !looksLikeScenario(path)) return openTraces(paths, progress, stop);
     TRY(Json document, readJsonFile(path));
     // A result holds the scenario that it answers: that is opened.
     if (document.is_object() && document.value("format", "") == "ringside-result" && document.contains("scenario")) document = Json(document["scenario"]);
@@ -109,6 +119,21 @@ Result<DocumentPtr> openDocument(const std::string& path, const Catalogs& catalo
     return predictDocument(std::make_shared<const Scenario>(std::move(scenario)), path, document);
 }
 
-Result<DocumentPtr> openRanks(const std::vector<std::string>& paths, const OpenProgress& progress, std::stop_token stop) { return openTraces(paths, progress, stop); }
+std::vector<std::vector<std::string>> asDocuments(const std::vector<std::string>& paths) {
+    // Kineto writes {"backend": "nccl", "rank": 3, "world_size": 8, …}, before the events.
+    static const std::regex info(R"("distributedInfo"\s*:\s*\{[^{}]*?"rank"\s*:\s*(\d+)\s*,\s*"world_size"\s*:\s*(\d+))");
+    std::set<std::string> ranks, worlds;
+    for (const std::string& path : paths) {
+        const std::string head = headOf(path);
+        std::smatch said;
+        if (paths.size() == 1 || !std::regex_search(head, said, info)) break;
+        ranks.insert(said[1]);
+        worlds.insert(said[2]);
+    }
+    if (ranks.size() == paths.size() && worlds.size() == 1) return {paths};
+    std::vector<std::vector<std::string>> each;
+    for (const std::string& path : paths) each.push_back({path});
+    return each;
+}
 
 }  // namespace ringside::gui

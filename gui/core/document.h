@@ -50,11 +50,13 @@ Result<DocumentPtr> predictDocument(std::shared_ptr<const Scenario> scenario, st
 /// Told how far opening a file is, 0 to 1; any thread.
 using OpenProgress = std::function<void(double)>;
 
-/// Opens a scenario (predicts it) or any trace that Ringside reads, told by content. `catalogs` names what a scenario names.
-/// Gives up with "was cancelled" soon after a stop is requested.
-Result<DocumentPtr> openDocument(const std::string& path, const Catalogs& catalogs, const OpenProgress& progress = {}, std::stop_token stop = {});
+/// Opens a scenario (predicts it) or any trace that Ringside reads, told by content. `catalogs` names what a scenario names. Several
+/// paths are the ranks of one run: their clocks are brought together, and the notes say how. Gives up with "was cancelled" soon after
+/// a stop is requested. REQUIRES: at least one path.
+Result<DocumentPtr> openDocument(const std::vector<std::string>& paths, const Catalogs& catalogs, const OpenProgress& progress = {}, std::stop_token stop = {});
 
-/// The files of several ranks as one document, their clocks brought together; the notes say how.
-Result<DocumentPtr> openRanks(const std::vector<std::string>& paths, const OpenProgress& progress = {}, std::stop_token stop = {});
+/// Which files belong into one document: all, if each says in its first 64 KiB that it is another rank of a run of the same size (as
+/// PyTorch's profiler does); else each is one of its own.
+std::vector<std::vector<std::string>> asDocuments(const std::vector<std::string>& paths);
 
 }  // namespace ringside::gui

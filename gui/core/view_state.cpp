@@ -101,6 +101,11 @@ void ViewState::addMarker(Time at, QString label) {
     emit markersChanged();
 }
 
+void ViewState::setMarkers(std::vector<TimeMarker> markers) {
+    markers_ = std::move(markers);
+    emit markersChanged();
+}
+
 void ViewState::removeMarkers() {
     markers_.clear();
     emit markersChanged();

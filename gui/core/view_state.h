@@ -73,6 +73,7 @@ public slots:
     void setInstant(std::optional<ringside::Time> at);
     void addMarker(ringside::Time at, QString label = {});
     void removeMarkers();
+    void setMarkers(std::vector<ringside::gui::TimeMarker> markers);
     void setTrackOptions(ringside::gui::TrackOptions options);
     void setHits(std::vector<std::uint32_t> hits);
     void setPath(std::vector<ringside::gui::PathPiece> path);

@@ -4,6 +4,9 @@
 #include <utility>
 
 #include <QMetaObject>
+#include <QPointer>
+
+#include "gui/core/marker_file.h"
 
 namespace ringside::gui {
 
@@ -12,9 +15,25 @@ Workspace::Workspace(Catalogs catalogs, QObject* parent) : QObject(parent), cata
 Session* Workspace::add(DocumentPtr document) {
     auto* session = new Session(std::move(document), this);
     sessions_.push_back(session);
+    if (session->document().imported) keepMarkers(session);
     emit added(session);
     setCurrent(session);
     return session;
+}
+
+void Workspace::keepMarkers(Session* session) {
+    Result<std::vector<TimeMarker>> kept = readMarkers(session->document().path);
+    if (!kept) {  // whatever the file holds, it is not written over
+        emit failed(kept.error());
+        return;
+    }
+    if (!kept->empty()) session->view().setMarkers(std::move(*kept));
+    connect(&session->view(), &ViewState::markersChanged, this, [this, session] {
+        const std::string& trace = session->document().path;
+        const std::vector<TimeMarker>& markers = session->view().markers();
+        if (const Result<void> written = writeMarkers(trace, markers); !written) emit failed(written.error());
+        else if (!markers.empty()) say("Markers are kept in " + QString::fromStdString(markerFileOf(trace)));
+    });
 }
 
 void Workspace::setCurrent(Session* session) {
@@ -32,8 +51,33 @@ void Workspace::close(Session* session) {
     session->deleteLater();
 }
 
+namespace {
+
+std::vector<std::string> utf8(const QStringList& paths) {
+    std::vector<std::string> list;
+    for (const QString& path : paths) list.push_back(path.toStdString());
+    return list;
+}
+
+}  // namespace
+
 void Workspace::open(const QStringList& paths) {
-    waiting_ += paths;
+    for (std::vector<std::string>& document : asDocuments(utf8(paths))) enqueue(std::move(document), [this](DocumentPtr opened) { add(std::move(opened)); });
+}
+
+void Workspace::openTogether(const QStringList& paths) {
+    if (!paths.isEmpty()) enqueue(utf8(paths), [this](DocumentPtr opened) { add(std::move(opened)); });
+}
+
+void Workspace::load(const QStringList& paths, QObject* context, Use use) {
+    if (paths.isEmpty()) return;
+    enqueue(utf8(paths), [context = QPointer(context), use = std::move(use)](DocumentPtr opened) {
+        if (context) use(std::move(opened));
+    });
+}
+
+void Workspace::enqueue(std::vector<std::string> paths, Use use) {
+    waiting_.push_back({std::move(paths), std::move(use)});
     if (!opener_.running()) openNext();
 }
 
@@ -44,26 +88,28 @@ void Workspace::cancelOpening() {
 }
 
 void Workspace::openNext() {
-    if (waiting_.isEmpty()) {
+    if (waiting_.empty()) {
         emit openingChanged({}, -1);
         return;
     }
-    const QString path = waiting_.takeFirst();
-    emit openingChanged(path, 0);
+    Job job = std::move(waiting_.front());
+    waiting_.pop_front();
+    const QString path = QString::fromStdString(job.paths.front());
     opener_.start(
-        [this, path, catalogs = catalogs_](std::stop_token stop) {
+        [this, path, paths = std::move(job.paths), catalogs = catalogs_](std::stop_token stop) {
             const auto progress = [this, path](double share) {
                 QMetaObject::invokeMethod(this, [this, path, share] {
                     if (opener_.running()) emit openingChanged(path, share);
                 }, Qt::QueuedConnection);
             };
-            return openDocument(path.toStdString(), *catalogs, progress, stop);
+            return openDocument(paths, *catalogs, progress, stop);
         },
-        [this](Result<DocumentPtr> answer) {
-            if (answer) add(std::move(*answer));
+        [this, use = std::move(job.use)](Result<DocumentPtr> answer) {
+            if (answer) use(std::move(*answer));
             else emit failed(answer.error());
-            openNext();
+            if (!opener_.running()) openNext();  // whoever was told may have asked for the next
         });
+    emit openingChanged(path, 0);
 }
 
 }  // namespace ringside::gui

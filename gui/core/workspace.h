@@ -1,6 +1,8 @@
 // Workspace: everything that is open, and which of it the panels follow. The one object that all parts of the window share.
 #pragma once
 
+#include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -33,9 +35,14 @@ public:
     void setCurrent(Session* session);
     void close(Session* session);
 
-    /// In the background, one after the other; added(), or failed() with what was wrong.
+    /// In the background, one after the other; added(), or failed() with what was wrong. Files that say that they are the ranks of one
+    /// run are one document (asDocuments).
     void open(const QStringList& paths);
-    bool opening() const { return opener_.running() || !waiting_.isEmpty(); }
+    /// As the ranks of one run, whatever they say.
+    void openTogether(const QStringList& paths);
+    /// Likewise in the background, but given to `use` instead of a tab of its own. `context` gone: not used.
+    void load(const QStringList& paths, QObject* context, std::function<void(DocumentPtr)> use);
+    bool opening() const { return opener_.running() || !waiting_.empty(); }
     void cancelOpening();
 
     /// Asks for a tab of its own for a view that is no document (a comparison, a study). The window takes ownership.
@@ -56,12 +63,19 @@ signals:
     void said(const QString& text);
 
 private:
+    using Use = std::function<void(DocumentPtr)>;
+    struct Job {
+        std::vector<std::string> paths;  ///< of one document
+        Use use;
+    };
+    void enqueue(std::vector<std::string> paths, Use use);
     void openNext();
+    void keepMarkers(Session* session);
 
     std::shared_ptr<const Catalogs> catalogs_;
     std::vector<Session*> sessions_;
     Session* current_ = nullptr;
-    QStringList waiting_;
+    std::deque<Job> waiting_;
     Background opener_;
 };
 

@@ -10,9 +10,17 @@ namespace ringside::gui {
 
 FormView::FormView(const Theme& theme, QWidget* parent) : QWidget(parent), theme_(theme) {
     find_ = new QLineEdit;
-    find_->setPlaceholderText("Find a setting");
+    find_->setPlaceholderText("Find a setting; Enter goes to it");
     find_->setClearButtonEnabled(true);
     connect(find_, &QLineEdit::textChanged, this, &FormView::applyFilter);
+    connect(find_, &QLineEdit::returnPressed, this, [this] {
+        for (const auto& [id, group] : groups_)
+            for (FieldRow* row : group.rows)
+                if (row->isVisibleTo(content_)) {
+                    row->editor()->input()->setFocus(Qt::TabFocusReason);
+                    return;
+                }
+    });
     error_ = new QLabel;
     error_->setObjectName("formError");
     error_->setWordWrap(true);

@@ -1,4 +1,6 @@
 // ringside trace: inspect, convert, diff, as a shell sees them.
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -6,12 +8,19 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/run_program.h"
+#include "tests/cli/schema_check.h"
 
 namespace ringside {
 namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::IsEmpty;
+
+json schema(const char* name) {
+    std::ifstream file(std::filesystem::path(RINGSIDE_SOURCE_DIR) / "docs" / "reference" / name);
+    return json::parse(file);
+}
 
 /// Two steps of one rank of two; the all-reduce ends at 100 and 200 µs. `offset`: of its clock, in µs. `early`: when the rank got there.
 std::string rankTrace(int rank, double offset, double early, double gemm = 40) {
@@ -40,6 +49,7 @@ TEST(TraceInspect, ReportsOverlapCollectivesAndHowClocksWereAligned) {
     EXPECT_THAT(text.out, HasSubstr("rank 1 was moved by"));
     const json report = json::parse(dir.ringside("trace inspect r0.json r1.json --json").out);
     EXPECT_EQ(report.at("format"), "ringside-trace-report");
+    EXPECT_THAT(schemaFaults(schema("trace-report.schema.json"), report), IsEmpty());
     ASSERT_EQ(report.at("steps").size(), 4U);
     // Rank 0: gemm [10, 50), all-reduce [40, 100): 10 µs hidden, 50 exposed.
     EXPECT_NEAR(report.at("steps")[0].at("communication_hidden_s").get<double>(), 10e-6, 1e-12);
@@ -95,13 +105,17 @@ TEST(TraceDiff, EndsWithOneWhereStepsDifferByMoreThanTheLimit) {
     EXPECT_THAT(text.out, HasSubstr("+20.0 %"));
     const json diff = json::parse(dir.ringside("trace diff a.json b.json --json").out);
     EXPECT_EQ(diff.at("joined_by"), "names");
+    EXPECT_THAT(schemaFaults(schema("trace-diff.schema.json"), diff), IsEmpty());
     EXPECT_EQ(diff.at("steps_aligned"), 2);
     EXPECT_EQ(dir.ringside("trace diff a.json b.json --fail-above 5%").exitCode, 0) << "marked steps are as long as before";
     // Predictions: the same step with a slower network.
     EXPECT_EQ(dir.ringside("predict --model gpt2 --device a100-80gb-sxm --devices 16 --network ib-hdr --trace fast.json -o f.txt").exitCode, 0);
     EXPECT_EQ(dir.ringside("predict --model gpt2 --device a100-80gb-sxm --devices 16 --network ethernet-25g --trace slow.json -o s.txt").exitCode, 0);
     EXPECT_EQ(dir.ringside("trace diff fast.json slow.json --fail-above 5%").exitCode, 1);
-    EXPECT_EQ(json::parse(dir.ringside("trace diff fast.json slow.json --json").out).at("joined_by"), "task ids");
+    const json predicted = json::parse(dir.ringside("trace diff fast.json slow.json --json").out);
+    EXPECT_EQ(predicted.at("joined_by"), "task ids");
+    EXPECT_THAT(schemaFaults(schema("trace-diff.schema.json"), predicted), IsEmpty());
+    EXPECT_THAT(schemaFaults(schema("trace-report.schema.json"), json::parse(dir.ringside("trace inspect fast.json --json").out)), IsEmpty());
     EXPECT_EQ(dir.ringside("trace diff fast.json fast.json --fail-above 0%").exitCode, 0);
     EXPECT_EQ(dir.ringside("trace diff fast.json --fail-above 5%").exitCode, 2);
     EXPECT_EQ(dir.ringside("trace diff fast.json slow.json --fail-above much").exitCode, 2);

@@ -5,9 +5,10 @@
 #include <limits>
 #include <map>
 #include <tuple>
-#include <unordered_map>
 
 #include <fmt/format.h>
+
+#include "traces/analysis/pairing.h"
 
 namespace ringside {
 namespace {
@@ -15,33 +16,6 @@ namespace {
 double percentOf(double a, double b) {
     if (a == 0) return b == 0 ? 0 : std::numeric_limits<double>::infinity();
     return 100 * (b - a) / a;
-}
-
-/// Each schedule numbers its tasks for itself: ids join two traces only if they name the same work on both sides.
-bool areOfOneSchedule(const Trace& a, const Trace& b, std::int64_t rankA, std::int64_t rankB) {
-    const auto namesByTask = [](const Trace& trace, std::int64_t rank) {
-        std::unordered_map<std::int64_t, std::string_view> names;
-        for (std::size_t i = 0; i < trace.size(); ++i)
-            if (trace.task[i] >= 0 && trace.tracks[trace.track[i]].rank == rank) names.try_emplace(trace.task[i], trace.names[trace.name[i]]);
-        return names;
-    };
-    const auto namesA = namesByTask(a, rankA), namesB = namesByTask(b, rankB);
-    std::size_t same = 0;
-    for (const auto& [task, name] : namesA)
-        if (const auto it = namesB.find(task); it != namesB.end() && it->second == name) ++same;
-    return same > 0 && 10 * same >= 9 * std::max(namesA.size(), namesB.size());
-}
-
-std::vector<std::pair<Step, Step>> align(const Steps& a, const Steps& b) {
-    std::vector<std::pair<Step, Step>> pairs;
-    if (a.source == StepSource::Marks && b.source == StepSource::Marks) {
-        for (const Step& step : a.steps)
-            for (const Step& other : b.steps)
-                if (step.number == other.number) pairs.emplace_back(step, other);
-        if (!pairs.empty()) return pairs;
-    }
-    for (std::size_t k = 0; k < std::min(a.steps.size(), b.steps.size()); ++k) pairs.emplace_back(a.steps[k], b.steps[k]);
-    return pairs;
 }
 
 /// The slices of one rank in one step, with the key that finds their partner.
@@ -76,13 +50,8 @@ double TraceDiff::stepPercent() const { return percentOf(stepSecondsA, stepSecon
 
 TraceDiff diffTraces(const Trace& a, const Trace& b) {
     TraceDiff diff;
-    std::vector<std::pair<std::int64_t, std::int64_t>> ranks;
-    const std::vector<std::int64_t> ranksA = ranksOf(a), ranksB = ranksOf(b);
-    for (const std::int64_t rank : ranksA)
-        if (std::binary_search(ranksB.begin(), ranksB.end(), rank)) ranks.emplace_back(rank, rank);
-    if (ranks.empty() && !ranksA.empty() && !ranksB.empty()) ranks.emplace_back(ranksA.front(), ranksB.front());
-
-    if (!ranks.empty() && areOfOneSchedule(a, b, ranks.front().first, ranks.front().second)) diff.join = DiffJoin::Tasks;
+    const RankPairs ranks = pairedRanks(a, b);
+    if (areOfOneSchedule(a, b, ranks)) diff.join = DiffJoin::Tasks;
 
     // Names of both, by text.
     std::map<std::pair<std::string_view, SliceCategory>, std::size_t> rows;
@@ -99,7 +68,9 @@ TraceDiff diffTraces(const Trace& a, const Trace& b) {
 
     std::int64_t cells = 0;  // of steps × ranks
     for (const auto& [rankA, rankB] : ranks) {
-        const std::vector<std::pair<Step, Step>> steps = align(stepsOf(a, rankA), stepsOf(b, rankB));
+        const Steps ofA = stepsOf(a, rankA), ofB = stepsOf(b, rankB);
+        std::vector<std::pair<Step, Step>> steps;
+        for (const auto& [i, k] : alignedSteps(ofA, ofB)) steps.emplace_back(ofA.steps[i], ofB.steps[k]);
         if (diff.steps.empty()) diff.steps = steps;
         diff.ranks.push_back(rankA);
         for (const auto& [stepA, stepB] : steps) {
@@ -123,15 +94,15 @@ TraceDiff diffTraces(const Trace& a, const Trace& b) {
                 waiting[keyOf(a, i)].push_back(i);
             });
             for (auto& [key, slices] : waiting) std::stable_sort(slices.begin(), slices.end(), [&](std::uint32_t x, std::uint32_t y) { return a.start[x] > a.start[y]; });
-            std::vector<std::uint32_t> ofB;
+            std::vector<std::uint32_t> slicesOfB;
             forEachSlice(b, rankB, stepB, [&](std::uint32_t i) {
                 NameDelta& row = rowOf(b, i);
                 row.countB += 1;
                 row.secondsB += b.duration[i].seconds();
-                ofB.push_back(i);
+                slicesOfB.push_back(i);
             });
-            std::stable_sort(ofB.begin(), ofB.end(), [&](std::uint32_t x, std::uint32_t y) { return b.start[x] < b.start[y]; });
-            for (const std::uint32_t i : ofB) {
+            std::stable_sort(slicesOfB.begin(), slicesOfB.end(), [&](std::uint32_t x, std::uint32_t y) { return b.start[x] < b.start[y]; });
+            for (const std::uint32_t i : slicesOfB) {
                 const auto it = waiting.find(keyOf(b, i));
                 if (it == waiting.end() || it->second.empty()) {
                     ++diff.onlyB;

@@ -49,9 +49,8 @@ struct TraceDiff {
     std::vector<std::int64_t> ranks;           ///< that both have
 };
 
-/// Joined by tasks if nine of ten task ids name the same work on both sides. Steps are aligned by their numbers if both are marked and share some, else from the first on. Slices count to the step in which
-/// they start; markers do not count. Ranks that only one has are left out; if there is no common one, the first of each are
-/// compared. O(n log n).
+/// Ranks, steps and tasks belong together as pairing.h says; ranks that only one has are left out. Slices count to the step in which
+/// they start; markers do not count. O(n log n).
 TraceDiff diffTraces(const Trace& a, const Trace& b);
 
 }  // namespace ringside

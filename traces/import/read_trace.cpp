@@ -43,8 +43,8 @@ TraceOrigin originOf(std::uint64_t origin) { return {static_cast<std::size_t>(or
 std::uint64_t originValue(std::size_t file, std::uint64_t offset) { return static_cast<std::uint64_t>(file) << kOffsetBits | offset; }
 
 Result<std::string> ImportedTrace::eventOf(std::size_t slice) const {
-    CHECK(slice < trace.size());
     if (trace.origin.empty()) return badInput(trace.title, "this trace was not read from a file; its slices have no events");
+    CHECK(slice < trace.origin.size());  // whoever has taken the rest of the trace elsewhere may still ask
     const TraceOrigin origin = originOf(trace.origin[slice]);
     if (origin.file >= sources.size()) return badInput(trace.title, "this slice was made from no event of a file");
     for (std::size_t size = 4096; size <= (std::size_t{64} << 20); size *= 8) {
