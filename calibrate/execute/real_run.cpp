@@ -94,7 +94,7 @@ std::vector<ParameterPart> partsFrom(const Json& json) {
 /// time that it lives; a worker that waits for it in vain does not.
 Result<std::string> runServer(const Schedule& schedule, const Scenario& scenario, const RealRunOptions& options, RankContext& context) {
     TRY(const std::unique_ptr<ComputeDevice> device, makeDevice(options, context));
-    const ServerOptions serving{options.execute.hyper, options.execute.seed, {}};
+    const ServerOptions serving{options.execute.hyper, options.execute.seed, options.execute.serverPace};
     TRY(const std::unique_ptr<ParameterServer> server,
         ParameterServer::dedicated(schedule, context.env.rank - schedule.world, scenario.training, *device, *context.world, serving));
     server->allow(options.warmUp + options.steps);
@@ -179,12 +179,12 @@ Result<std::string> runRank(const Schedule& schedule, const Scenario& scenario, 
     return std::string(cbor.begin(), cbor.end());
 }
 
-/// Of the schedule that is run: predict() may have written another, in which one rank stands for all and kernels have other numbers.
-Result<std::vector<double>> paceOf(const Schedule& schedule, const Scenario& scenario) {
+/// By the schedule that is run: predict() may have written another, in which one rank stands for all and kernels have other numbers.
+Result<void> setPace(ExecuteOptions& execute, const Schedule& schedule, const Scenario& scenario) {
     TRY(const Prices prices, priceSchedule(schedule, scenario.cluster, scenario.profiles, scenario.training.precision.math, scenario.pricing));
-    std::vector<double> pace;
-    for (const Time time : prices.nodes.front().kernels) pace.push_back(time.seconds());
-    return pace;
+    for (const Time time : prices.nodes.front().kernels) execute.pace.push_back(time.seconds());
+    for (std::size_t k = 0; k < prices.servers.sum.size(); ++k) execute.serverPace.push_back({prices.servers.sum[k].seconds(), prices.servers.apply[k].seconds()});
+    return {};
 }
 
 RealRank rankFrom(const Json& json) {
@@ -257,9 +257,7 @@ Result<std::optional<RealRun>> runForReal(const Scenario& scenario, const RealRu
                        processes == folded.world ? fmt::format("the scenario has {} devices but the run has {} ranks; they must be the same", folded.world, ranks)
                                                  : fmt::format("{} workers and {} servers are {} processes, but {} were started", folded.world, processes - folded.world, processes, started));
     RealRunOptions toRun = options;
-    if (options.paced) {
-        TRY(toRun.execute.pace, paceOf(run.schedule, scenario));
-    }
+    if (options.paced) TRY_VOID(setPace(toRun.execute, run.schedule, scenario));
     TRY(const std::optional<std::vector<std::string>> results, runRanks(start, [&](RankContext& context) { return runRank(run.schedule, scenario, toRun, context); }));
     if (!results) return std::optional<RealRun>();
     for (const std::string& text : *results) {

@@ -55,16 +55,16 @@ Result<void> priceUplinks(ServerPort& port, const NodeKind& kind, const Profile&
 }
 
 /// Messages between two processes, where calibration has timed them over the port's link: their pace, and what they take from a core.
-void useMeasuredMessages(ServerPort& port, ServerCores& cores, const Profile& profile, const std::string& link) {
+/// `nominal`: what the link is said to carry; it carries frames and acknowledgements too, for all flows of a port alike. 0: nothing is said.
+void useMeasuredMessages(ServerPort& port, ServerCores& cores, const Profile& profile, const std::string& link, double nominal) {
     const MeasuredCollectives measured(profile.collectives, CollectiveBackend::Gloo, link, 2);
     const CollectiveCurve* curve = measured.curveFor(CollectiveOp::SendRecv);
     if (!curve) return;
     const MeasuredTime large = measuredTime(*curve, curve->points.back().bytes);
     if (large.seconds <= large.fixedSeconds) return;
     const double rate = static_cast<double>(curve->points.back().bytes) / (large.seconds - large.fixedSeconds);
-    // What all flows share stays what it was where it was more than one of them reached.
-    port.bytesPerS = link == "loopback" ? rate : std::max(rate, port.bytesPerS);
-    for (double& flow : port.flowBytesPerS) flow = rate;
+    port.bytesPerS = nominal > 0 ? port.bytesPerS * rate / nominal : rate;
+    for (double& flow : port.flowBytesPerS) flow = nominal > 0 ? flow * rate / nominal : rate;
     port.latency = Time::fromSeconds(large.fixedSeconds);
     cores.shared = true;
     cores.perCall = curve->cpuSecondsPerCall;
@@ -104,9 +104,9 @@ Result<ServerPrices> priceServers(const Schedule& schedule, const Cluster& clust
         }
     }
     if (home.fabric == IntraNodeFabric::Loopback) {  // processes of a host
-        if (!prices.local.flowBytesPerS.empty()) useMeasuredMessages(prices.local, prices.cores, profile, "loopback");
+        if (!prices.local.flowBytesPerS.empty()) useMeasuredMessages(prices.local, prices.cores, profile, "loopback", 0);
         if (!prices.remote.flowBytesPerS.empty() && cluster.nodeCount() > 1)
-            useMeasuredMessages(prices.remote, prices.cores, profile, linkNameOf(cluster, groupShape(cluster, {0, home.devices, 2})));
+            useMeasuredMessages(prices.remote, prices.cores, profile, linkNameOf(cluster, groupShape(cluster, {0, home.devices, 2})), nicBytesPerS(home));
         prices.cores.serverOnRank0 = servers.placement != ServerPlacement::Nodes;
         prices.cores.shared = prices.cores.shared && scales.cores;
     }
