@@ -123,6 +123,7 @@ QStringList MainWindow::panelIds() const {
 bool MainWindow::showPanel(const QString& id) {
     const auto it = docks_.find(id);
     if (it == docks_.end()) return false;
+    std::erase(lent_, it->second);
     it->second->show();
     it->second->raise();
     return true;
@@ -140,6 +141,22 @@ void MainWindow::togglePanels() {
     for (const QPointer<QDockWidget>& dock : hidden_)
         if (dock) dock->show();
     hidden_.clear();
+}
+
+void MainWindow::lendRoom(bool toView) {
+    if (!toView) {
+        for (const QPointer<QDockWidget>& dock : lent_)
+            if (dock) dock->show();
+        if (!lent_.empty() && lent_.front()) lent_.front()->raise();
+        lent_.clear();
+        return;
+    }
+    for (const auto& [id, dock] : docks_) {
+        if (dock->isHidden() || dock->isFloating() || dockWidgetArea(dock) != Qt::BottomDockWidgetArea) continue;
+        const bool inFront = !dock->visibleRegion().isEmpty();
+        lent_.insert(inFront ? lent_.begin() : lent_.end(), dock);
+    }
+    for (const QPointer<QDockWidget>& dock : lent_) dock->hide();
 }
 
 void MainWindow::addToolBar() {
@@ -192,7 +209,9 @@ void MainWindow::addView(QWidget* view, const QString& title) {
 }
 
 void MainWindow::tabChanged(int index) {
-    if (auto* view = qobject_cast<DocumentView*>(tabs_->widget(index))) workspace_.setCurrent(&view->session());
+    auto* view = qobject_cast<DocumentView*>(tabs_->widget(index));
+    if (view) workspace_.setCurrent(&view->session());
+    lendRoom(!view && index >= 0);
     setWindowTitle(index >= 0 ? tabs_->tabText(index) + " · Ringside" : "Ringside");
     if (index < 0) middle_->setCurrentWidget(empty_);
     updateCommands();
@@ -269,6 +288,7 @@ void MainWindow::saveLayout() const {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
+    lendRoom(false);
     if (keepsSettings_) saveLayout();
     QMainWindow::closeEvent(event);
 }

@@ -68,6 +68,8 @@ private:
     void showPalette();
     void showHelp();
     void togglePanels();
+    /// Panels at the bottom speak of the document in front: a comparison or a study in front of it gets their room.
+    void lendRoom(bool toView);
     void updateCommands();
 
     Workspace& workspace_;
@@ -80,6 +82,7 @@ private:
     std::vector<PanelSpec> specs_;
     std::map<QString, QDockWidget*> docks_;
     std::vector<QPointer<QDockWidget>> hidden_;  ///< by the key that hides the drawer
+    std::vector<QPointer<QDockWidget>> lent_;    ///< hidden by lendRoom; first the one that was in front
     bool keepsSettings_ = false;  ///< a window for a screenshot or a test leaves no trace
     QLabel* message_ = nullptr;
     QProgressBar* progress_ = nullptr;

@@ -19,6 +19,7 @@ namespace {
 
 void applyView(MainWindow& window, Workspace& workspace, const GuiOptions& options) {
     if (!options.panel.isEmpty()) window.showPanel(options.panel);
+    if (options.panel == "path") window.commands().action("view.path")->trigger();  // whoever asks for it wants to see where it runs
     Session* session = workspace.current();
     if (session && options.range) {
         session->view().select(clamp(*options.range, session->view().trace()));

@@ -14,7 +14,7 @@
 
 namespace ringside::gui {
 
-DocumentView::DocumentView(Session& session, const GuiContext& context, QWidget* parent) : QWidget(parent), session_(session) {
+DocumentView::DocumentView(Session& session, const GuiContext& context, bool legend, QWidget* parent) : QWidget(parent), session_(session) {
     search_ = new SearchBar(session, this);
     timeline_ = new TimelineWidget(session, context.theme, this);
     setFocusProxy(timeline_);
@@ -24,7 +24,7 @@ DocumentView::DocumentView(Session& session, const GuiContext& context, QWidget*
     layout->addWidget(search_);
     layout->addWidget(new OverviewBar(session, context.theme, timeline_->metrics().header, this));
     layout->addWidget(timeline_, 1);
-    layout->addWidget(new Legend(session, context.theme, this));
+    if (legend) layout->addWidget(new Legend(session, context.theme, this));
     connect(timeline_, &TimelineWidget::hovered, &context.workspace, &Workspace::say);
 }
 

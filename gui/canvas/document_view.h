@@ -13,7 +13,8 @@ class TimelineWidget;
 class DocumentView : public QWidget {
     Q_OBJECT
 public:
-    DocumentView(Session& session, const GuiContext& context, QWidget* parent = nullptr);
+    /// `legend`: false where another view beside it explains the colours.
+    DocumentView(Session& session, const GuiContext& context, bool legend = true, QWidget* parent = nullptr);
 
     Session& session() { return session_; }
     TimelineWidget& timeline() { return *timeline_; }

@@ -78,7 +78,7 @@ CompareView::CompareView(const GuiContext& context, DocumentPtr upper, DocumentP
     bar->addWidget(together_);
     bar->setSpacing(8);
     auto* split = new QSplitter(Qt::Vertical);
-    split->addWidget(framed(caption("Above:", upper_->document()), new DocumentView(*upper_, context)));
+    split->addWidget(framed(caption("Above:", upper_->document()), new DocumentView(*upper_, context, false)));
     split->addWidget(framed(caption("Below:", lower_->document()), new DocumentView(*lower_, context)));
     split->addWidget(table_);
     split->setStretchFactor(0, 3);

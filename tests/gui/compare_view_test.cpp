@@ -1,6 +1,8 @@
 // Two documents above each other, and the topology panel.
 #include "gui/compare/compare_view.h"
 
+#include <QDockWidget>
+#include <QTabWidget>
 #include <QTest>
 #include <QTreeWidget>
 
@@ -72,6 +74,23 @@ TEST(CompareView, FollowsASelectedRangeAndThemes) {
     EXPECT_TRUE(view->summary().contains("Selected range"));
     f.theme.set("dark");
     EXPECT_LT(view->table().deltas().rows.size(), all);
+}
+
+TEST(CompareView, GetsTheRoomOfPanelsThatSpeakOfTheDocumentBehindIt) {
+    CompareFixture f;
+    f.window.show();
+    f.workspace.add(f.predicted(kDdp));
+    f.window.showPanel("histogram");
+    auto* histogram = f.window.findChild<QDockWidget*>("panel.histogram");
+    auto* scenario = f.window.findChild<QDockWidget*>("panel.scenario");
+    ASSERT_FALSE(histogram->isHidden());
+    showComparison(f.window.context(), f.predicted(kDdp), f.predicted(kSlower));
+    EXPECT_TRUE(histogram->isHidden());
+    EXPECT_FALSE(scenario->isHidden());
+    f.window.showPanel("topology");  // asked for, it is shown all the same
+    EXPECT_FALSE(f.window.findChild<QDockWidget*>("panel.topology")->isHidden());
+    f.window.findChild<QTabWidget*>()->setCurrentIndex(0);
+    EXPECT_FALSE(histogram->isHidden());
 }
 
 TEST(TopologyPanel, ColoursLinksByTheSelectedRange) {
