@@ -1,7 +1,7 @@
 // SliceIndex: the slices of a trace in rows where none overlaps another, each with a pyramid over it, so that any zoom is painted in
 // time that depends on the width of the picture and not on the number of slices.
 //
-// A row is a list of disjoint slices by start. Level k of its pyramid sums up groups of 16^k of them: from when to when, how much of
+// A row is a list of disjoint slices by start. Level k of its pyramid sums up groups of 8^k of them: from when to when, how much of
 // that is covered, and what covers most. A group narrower than a pixel is painted without looking at its slices.
 #pragma once
 
@@ -29,7 +29,7 @@ struct SliceGroup {
 
 class SliceRow {
 public:
-    static constexpr std::size_t kFan = 16;
+    static constexpr std::size_t kFan = 8;
 
     /// Slices [first, first + count) of the trace.
     SliceRow(const Trace& trace, std::uint32_t first, std::uint32_t count);
@@ -44,7 +44,7 @@ public:
     std::size_t firstStartingFrom(const Trace& trace, Time t) const;
     /// Where the slice stands in this row, if it does. O(log size).
     std::optional<std::size_t> positionOf(std::uint32_t slice) const;
-    /// levels()[0] has groups of 16.
+    /// levels()[0] has groups of 8.
     const std::vector<std::vector<SliceGroup>>& levels() const { return levels_; }
 
 private:

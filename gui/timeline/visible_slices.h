@@ -20,7 +20,7 @@ struct SliceRect {
 };
 
 /// Replaces `out`. Rectangles come from left to right and do not overlap; merged ones are whole pixels, and neighbours that look
-/// alike are one. At most about two per pixel. O(width × 16) at any zoom.
+/// alike are one. At most about two per pixel. O(width × 8) at any zoom.
 void visibleSlices(const Trace& trace, const SliceRow& row, const TimeAxis& axis, std::vector<SliceRect>& out);
 
 /// The slice at x, or the nearest within `reach` pixels.
