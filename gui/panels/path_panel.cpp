@@ -4,12 +4,10 @@
 #include <map>
 
 #include <QCheckBox>
-#include <QHBoxLayout>
 #include <QLabel>
-#include <QScrollArea>
-#include <QVBoxLayout>
 
 #include "gui/panels/share_bar.h"
+#include "gui/panels/side_column.h"
 #include "traces/analysis/enclosing.h"
 
 namespace ringside::gui {
@@ -22,23 +20,7 @@ PathPanel::PathPanel(const GuiContext& context, QWidget* parent) : Panel(context
     note_->setWordWrap(true);
     note_->setEnabled(false);
     table_ = new TableView;
-    auto* left = new QVBoxLayout;
-    left->setContentsMargins(12, 8, 12, 8);
-    left->addWidget(overlay_);
-    left->addWidget(bar_);
-    left->addWidget(note_);
-    left->addStretch();
-    auto* side = new QWidget;
-    side->setLayout(left);
-    auto* scroll = new QScrollArea;
-    scroll->setWidget(side);
-    scroll->setWidgetResizable(true);
-    scroll->setFrameShape(QFrame::NoFrame);
-    scroll->setFixedWidth(380);
-    auto* layout = new QHBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->addWidget(scroll);
-    layout->addWidget(table_, 1);
+    putBeside(this, {overlay_, bar_, note_}, table_);
     connect(overlay_, &QCheckBox::toggled, this, &PathPanel::showOnTimeline);
     connect(table_, &TableView::activatedTag, this, [this](std::uint32_t slice) {
         if (session()) session()->view().reveal(slice);

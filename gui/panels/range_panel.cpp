@@ -1,11 +1,9 @@
 #include "gui/panels/range_panel.h"
 
-#include <QHBoxLayout>
 #include <QLabel>
-#include <QScrollArea>
-#include <QVBoxLayout>
 
 #include "gui/panels/share_bar.h"
+#include "gui/panels/side_column.h"
 #include "gui/timeline/time_axis.h"
 
 namespace ringside::gui {
@@ -18,23 +16,7 @@ RangePanel::RangePanel(const GuiContext& context, QWidget* parent) : Panel(conte
     note_->setWordWrap(true);
     bar_ = new ShareBar(context.theme);
     table_ = new TableView;
-    auto* left = new QVBoxLayout;
-    left->setContentsMargins(12, 8, 12, 8);
-    left->addWidget(title_);
-    left->addWidget(bar_);
-    left->addWidget(note_);
-    left->addStretch();
-    auto* side = new QWidget;
-    side->setLayout(left);
-    auto* scroll = new QScrollArea;
-    scroll->setWidget(side);
-    scroll->setWidgetResizable(true);
-    scroll->setFrameShape(QFrame::NoFrame);
-    scroll->setFixedWidth(380);
-    auto* layout = new QHBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->addWidget(scroll);
-    layout->addWidget(table_, 1);
+    putBeside(this, {title_, bar_, note_}, table_);
     connect(table_, &TableView::activatedTag, this, [this](std::uint32_t slice) {
         if (session()) session()->view().reveal(slice);
     });

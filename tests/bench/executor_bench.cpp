@@ -6,6 +6,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "calibrate/execute/local_scenario.h"
 #include "calibrate/execute/real_run.h"
 #include "calibrate/validate/validation_models.h"
 #include "sim/prediction.h"
@@ -21,9 +22,14 @@ double medianOf(std::vector<double> values) {
 void executorStep(benchmark::State& state, const std::string& name) {
     for (const ValidationModel& model : singleRankModels()) {
         if (model.name != name) continue;
-        const Result<Catalogs> catalogs = Catalogs::builtin();
-        const Result<Scenario> scenario = resolveScenario(model.document, model.name, *catalogs);
+        const Result<Scenario> scenario = [&]() -> Result<Scenario> {
+            TRY(const Catalogs catalogs, Catalogs::builtin());
+            TRY(const Json here, localScenario(model.document, 1, {}));
+            return resolveScenario(here, model.name, catalogs);
+        }();
+        if (!scenario) return state.SkipWithError(scenario.error().toString().c_str());
         const Result<Schedule> schedule = writeSchedule(*scenario);
+        if (!schedule) return state.SkipWithError(schedule.error().toString().c_str());
         RealRunOptions options;
         options.ranks.localRanks = 1;
         options.steps = 40;

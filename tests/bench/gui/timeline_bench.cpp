@@ -72,6 +72,16 @@ void report(benchmark::State& state, std::vector<double> milliseconds) {
     state.counters["worst_ms"] = milliseconds.back();
 }
 
+/// Processor time of one picture, in milliseconds.
+double paintOnce(TimelineWidget& timeline, QImage& image) {
+    ThreadClock clock;
+    clock.start();
+    QPainter painter(&image);
+    timeline.paintInto(painter, kScreen, false);
+    painter.end();
+    return clock.milliseconds();
+}
+
 /// Frames at twenty zooms from the whole trace to a few slices, each at five places.
 void repaintTenMillionSlices(benchmark::State& state) {
     Session session(documentOf(trace(static_cast<int>(state.range(0)), 10'000'000 / state.range(0))));
@@ -87,12 +97,7 @@ void repaintTenMillionSlices(benchmark::State& state) {
                 const double length = all.length().seconds() * std::pow(0.5, zoom);
                 const Time begin = all.begin + Time::fromSeconds((all.length().seconds() - length) * (place + 0.5) / 5);
                 session.view().setWindow({begin, begin + Time::fromSeconds(length)});
-                ThreadClock clock;
-                clock.start();
-                QPainter painter(&image);
-                timeline.paintInto(painter, kScreen, false);
-                painter.end();
-                frames.push_back(clock.milliseconds());
+                frames.push_back(paintOnce(timeline, image));
             }
     report(state, frames);
 }
@@ -108,20 +113,13 @@ void openAndScrollManyRanks(benchmark::State& state) {
     TimelineWidget timeline(session, theme);
     timeline.resize(kScreen);
     QImage image(kScreen, QImage::Format_RGB32);
-    {
-        QPainter painter(&image);
-        timeline.paintInto(painter, kScreen, false);
-    }
+    paintOnce(timeline, image);
     state.counters["open_ms"] = clock.milliseconds();
     std::vector<double> frames;
     for (auto _ : state)
         for (int y = 0; y < 13'000; y += 100) {
             timeline.scrollTo(y);
-            clock.start();
-            QPainter painter(&image);
-            timeline.paintInto(painter, kScreen, false);
-            painter.end();
-            frames.push_back(clock.milliseconds());
+            frames.push_back(paintOnce(timeline, image));
         }
     report(state, frames);
 }
