@@ -7,6 +7,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
+#include <QPainter>
 #include <QVBoxLayout>
 
 namespace ringside::gui {
@@ -27,6 +28,7 @@ PaletteDialog::PaletteDialog(const QString& prompt, Finder finder, QWidget* pare
     typed_->installEventFilter(this);
     typed_->setFocus();
     connect(typed_, &QLineEdit::textChanged, this, &PaletteDialog::fill);
+    connect(list_, &QListWidget::currentRowChanged, this, &PaletteDialog::colorRows);
     connect(list_, &QListWidget::itemActivated, this, &PaletteDialog::runCurrent);
     connect(list_, &QListWidget::itemClicked, this, &PaletteDialog::runCurrent);
     fill();
@@ -42,13 +44,29 @@ void PaletteDialog::fill() {
         layout->setContentsMargins(6, 3, 6, 3);
         layout->addWidget(new QLabel(entry.title));
         layout->addStretch();
-        auto* hint = new QLabel(entry.hint);
-        hint->setEnabled(false);
-        layout->addWidget(hint);
+        layout->addWidget(new QLabel(entry.hint));
         item->setSizeHint(row->sizeHint());
         list_->setItemWidget(item, row);
     }
     if (!entries_.empty()) list_->setCurrentRow(0);
+    colorRows();
+}
+
+/// Labels do not know that their row is chosen.
+void PaletteDialog::colorRows() {
+    for (int r = 0; r < list_->count(); ++r) {
+        const QWidget* row = list_->itemWidget(list_->item(r));
+        if (!row) continue;
+        const QList<QLabel*> labels = row->findChildren<QLabel*>();
+        for (qsizetype i = 0; i < labels.size(); ++i) labels[i]->setForegroundRole(r == list_->currentRow() ? QPalette::HighlightedText : i == 0 ? QPalette::WindowText : QPalette::PlaceholderText);
+    }
+}
+
+void PaletteDialog::paintEvent(QPaintEvent* event) {
+    QDialog::paintEvent(event);
+    QPainter painter(this);
+    painter.setPen(palette().color(QPalette::Dark));
+    painter.drawRect(rect().adjusted(0, 0, -1, -1));
 }
 
 void PaletteDialog::runCurrent() {

@@ -26,9 +26,11 @@ public:
 
 protected:
     bool eventFilter(QObject* watched, QEvent* event) override;
+    void paintEvent(QPaintEvent* event) override;
 
 private:
     void fill();
+    void colorRows();
     void runCurrent();
 
     Finder finder_;

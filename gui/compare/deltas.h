@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "gui/timeline/time_range.h"
@@ -32,9 +31,6 @@ struct Deltas {
 /// diff`). Waiting and markers do not count. Task ids join traces of one schedule, names all others.
 /// `layersTogether`: names that differ in numbers only ("all_gather unit 3") are one row ("all_gather unit #"). O(slices log slices).
 Deltas deltasOf(const Trace& upper, const TimeRange& upperRange, const Trace& lower, const TimeRange& lowerRange, bool layersTogether = false);
-
-/// Numbers that stand alone become '#': "model.layers.12.mlp" → "model.layers.#.mlp"; "gemm_128x64" stays.
-std::string withoutNumbers(std::string_view name);
 
 /// The step with that place among the rank's steps; the whole trace where there is none.
 TimeRange stepRange(const Trace& trace, std::int64_t rank, std::size_t index);

@@ -9,6 +9,8 @@
 #include <QPainter>
 #include <QVBoxLayout>
 
+#include "traces/analysis/layer_names.h"
+
 namespace ringside::gui {
 
 /// Bars, percentiles as lines, both axes with units.
@@ -42,11 +44,15 @@ protected:
         painter.drawText(QRectF(0, area.bottom() - 8, 54, 16), Qt::AlignRight | Qt::AlignVCenter, "0");
         const std::size_t bins = histogram_.counts.size();
         double reached = -1e9;
+        QString before;  // durations that hardly differ would all read the same
         for (std::size_t i = 0; i <= bins; i += std::max<std::size_t>(1, bins / 8)) {
             const double x = area.left() + static_cast<double>(i) * wide;
             if (x - reached < 90) continue;
+            const QString edge = QString::fromStdString(formatTime(histogram_.edge(i)));
+            if (edge == before) continue;
             reached = x;
-            painter.drawText(QRectF(x - 50, area.bottom() + 4, 100, 18), Qt::AlignCenter, QString::fromStdString(formatTime(histogram_.edge(i))));
+            before = edge;
+            painter.drawText(QRectF(x - 50, area.bottom() + 4, 100, 18), Qt::AlignCenter, edge);
         }
         // Percentiles stand in the bin that holds them.
         int line = 0;
@@ -70,18 +76,23 @@ private:
 
 HistogramPanel::HistogramPanel(const GuiContext& context, QWidget* parent) : Panel(context, parent) {
     title_ = new QLabel;
+    together_ = new QCheckBox("Layers together");
+    together_->setChecked(true);
+    together_->setToolTip("Slices whose names differ in numbers only count as one name");
     logarithmic_ = new QCheckBox("Logarithmic");
     logarithmic_->setToolTip("Bins of equal ratio instead of equal width");
     view_ = new HistogramView(context.theme);
     auto* top = new QHBoxLayout;
     top->setContentsMargins(12, 6, 12, 4);
     top->addWidget(title_, 1);
+    top->addWidget(together_);
     top->addWidget(logarithmic_);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(0);
     layout->addLayout(top);
     layout->addWidget(view_, 1);
+    connect(together_, &QCheckBox::toggled, this, &HistogramPanel::outdated);
     connect(logarithmic_, &QCheckBox::toggled, this, &HistogramPanel::outdated);
 }
 
@@ -96,14 +107,30 @@ void HistogramPanel::refresh() {
     const Trace& trace = session()->document().trace;
     const std::uint32_t slice = *session()->view().slice();
     const TimeRange range = session()->view().focus();
-    const QString name = QString::fromStdString(trace.names[trace.name[slice]]).left(120).toHtmlEscaped();
-    background_.start([document = session()->shared(), name = trace.name[slice], range, log = logarithmic_->isChecked()](std::stop_token) { return durationHistogram(document->trace, name, range.begin, range.end, 48, log); },
-                      [this, name, category = trace.category[slice]](Histogram histogram) {
-                          title_->setText(QString("<b>%1</b>: %2 slices, mean %3, from %4 to %5")
-                                              .arg(name, QString::fromStdString(formatCount(histogram.slices)), QString::fromStdString(formatTime(histogram.mean)), QString::fromStdString(formatTime(histogram.least)),
-                                                   QString::fromStdString(formatTime(histogram.most))));
-                          view_->set(std::move(histogram), category);
-                      });
+    struct Answer {
+        std::string name;
+        Histogram histogram;
+    };
+    background_.start(
+        [document = session()->shared(), chosen = trace.name[slice], range, together = together_->isChecked(), log = logarithmic_->isChecked()](std::stop_token) {
+            const std::vector<std::string>& names = document->trace.names;
+            Answer answer{names[chosen], {}};
+            std::vector<std::uint32_t> same{chosen};
+            if (const std::string plain = withoutNumbers(names[chosen]); together && plain != names[chosen]) {
+                for (std::uint32_t n = 0; n < names.size(); ++n)
+                    if (n != chosen && withoutNumbers(names[n]) == plain) same.push_back(n);
+                if (same.size() > 1) answer.name = plain;
+            }
+            answer.histogram = durationHistogram(document->trace, same, range.begin, range.end, 48, log);
+            return answer;
+        },
+        [this, category = trace.category[slice]](Answer answer) {
+            const Histogram& histogram = answer.histogram;
+            title_->setText(QString("<b>%1</b>: %2 slice%3, mean %4, from %5 to %6")
+                                .arg(QString::fromStdString(answer.name).left(120).toHtmlEscaped(), QString::fromStdString(formatCount(histogram.slices)), histogram.slices == 1 ? "" : "s",
+                                     QString::fromStdString(formatTime(histogram.mean)), QString::fromStdString(formatTime(histogram.least)), QString::fromStdString(formatTime(histogram.most))));
+            view_->set(std::move(answer.histogram), category);
+        });
 }
 
 }  // namespace ringside::gui

@@ -17,6 +17,7 @@ class HistogramPanel : public Panel {
 public:
     explicit HistogramPanel(const GuiContext& context, QWidget* parent = nullptr);
     /// Of the last refresh; no counts where no slice is chosen.
+    /// Layers together: names that differ in numbers only are one.
     const Histogram& histogram() const;
 
 protected:
@@ -24,7 +25,7 @@ protected:
 
 private:
     QLabel* title_;
-    QCheckBox* logarithmic_;
+    QCheckBox *together_, *logarithmic_;
     HistogramView* view_;
     Background background_{this};
 };

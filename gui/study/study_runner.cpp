@@ -20,6 +20,7 @@ StudyRunner::StudyRunner(QWidget* parent) : QWidget(parent) {
     bar_->setFixedWidth(160);
     bar_->setTextVisible(false);
     bar_->setValue(0);
+    bar_->hide();
     text_ = new QLabel;
     text_->setObjectName("said");
     text_->setForegroundRole(QPalette::PlaceholderText);
@@ -56,11 +57,13 @@ void StudyRunner::begin() {
     start_->setEnabled(false);
     stop_->setEnabled(true);
     bar_->setValue(0);
+    bar_->show();
     say("Predicting…");
 }
 
 void StudyRunner::end() {
     running_ = false;
+    bar_->hide();
     start_->setEnabled(true);
     stop_->setEnabled(false);
 }

@@ -293,6 +293,9 @@ void addStudyCommands(const GuiContext& context) {
         auto* view = new StudyView(context, session->document().scenarioAsGiven);
         if (sweep) view->showSweep();
         context.workspace.showView(view, "Study: " + QString::fromStdString(session->document().scenario->model.name));
+        // With what stands in the form to begin with: whoever asks for a study wants to see one.
+        if (sweep) view->sweep().start();
+        else view->scaling().start();
     };
     context.commands.add({"study.scaling", "Study", "Scaling of this scenario", "How it behaves on more and more devices", {QKeySequence("Ctrl+G")}, [open] { open(false); }});
     context.commands.add({"study.sweep", "Study", "Sweep of this scenario", "Every combination of some settings, and which of them nothing beats", {QKeySequence("Ctrl+Shift+G")}, [open] { open(true); }});

@@ -68,8 +68,6 @@ TEST(Deltas, LayersTogetherAreOneRow) {
     const Deltas deltas = deltasOf(a.builder.build(), kAll, b.builder.build(), kAll, true);
     ASSERT_EQ(deltas.rows.size(), 1U);
     EXPECT_EQ(deltas.rows[0].name, "all_gather unit #");
-    EXPECT_EQ(withoutNumbers("model.layers.12.mlp"), "model.layers.#.mlp");
-    EXPECT_EQ(withoutNumbers("gemm_128x64_sm80"), "gemm_128x64_sm80");
 }
 
 TEST(Deltas, CountOnlyWhatStartsInTheRange) {

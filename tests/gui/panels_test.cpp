@@ -1,4 +1,5 @@
 // Panels follow the one range, the chosen slice and the instant.
+#include <QCheckBox>
 #include <QTest>
 
 #include <gtest/gtest.h>
@@ -106,6 +107,24 @@ TEST(HistogramPanel, CountsTheSlicesOfTheChosenName) {
     HistogramPanel& panel = f.panel<HistogramPanel>("histogram");
     EXPECT_EQ(panel.histogram().slices, 2);
     EXPECT_EQ(panel.histogram().mean, us(50));
+}
+
+TEST(HistogramPanel, TakesTheLayersOfANameTogetherUnlessToldNotTo) {
+    TraceBuilder builder;
+    const auto track = builder.addTrack(0, 1, TrackKind::Compute, "compute");
+    for (int layer = 0; layer < 5; ++layer) builder.addSlice(track, us(100.0 * layer), us(10 + layer), SliceCategory::Compute, builder.internName("forward h." + std::to_string(layer) + ".mlp"));
+    builder.addSlice(track, us(900), us(10), SliceCategory::Compute, builder.internName("forward head"));
+    Document parts;
+    parts.trace = builder.build();
+    Fixture f;
+    Session* session = f.workspace.add(makeDocument(std::move(parts)));
+    session->view().selectSlice(2);
+    HistogramPanel& panel = f.panel<HistogramPanel>("histogram");
+    EXPECT_EQ(panel.histogram().slices, 5);
+    for (QCheckBox* box : panel.findChildren<QCheckBox*>())
+        if (box->text() == "Layers together") box->setChecked(false);
+    settle(f.window);
+    EXPECT_EQ(panel.histogram().slices, 1);
 }
 
 TEST(ImportPanel, SaysWhatWasSkippedHowOftenAndWhere) {

@@ -97,6 +97,17 @@ TEST(StudyView, DrawsALineForEveryStrategyAndOpensAPoint) {
     EXPECT_EQ(f.workspace.current()->document().scenario->cluster.deviceCount(), view.scaling().rows()[point.row].devices);
 }
 
+TEST(StudyView, RunsAsSoonAsItIsAskedFor) {
+    StudyFixture f;
+    f.workspace.add(predictDocument(std::make_shared<const Scenario>(resolveScenario(kScenario, "test", f.workspace.catalogs()).value()), {}, kScenario).value());
+    f.window.commands().action("study.scaling")->trigger();
+    auto* view = f.window.findChild<StudyView*>();
+    ASSERT_NE(view, nullptr);
+    EXPECT_TRUE(view->scaling().runner().running());
+    f.settle(view->scaling());
+    EXPECT_FALSE(view->scaling().rows().empty());
+}
+
 TEST(StudyView, ASweepShowsItsFrontAndSaysWhatIsWrongWithAnAxis) {
     StudyFixture f;
     StudyView view(f.window.context(), kScenario);

@@ -111,11 +111,13 @@ Time Histogram::edge(std::size_t i) const {
     return Time::fromPicoseconds(std::llround(at));
 }
 
-Histogram durationHistogram(const Trace& trace, std::uint32_t name, Time begin, Time end, std::size_t bins, bool logarithmic) {
+Histogram durationHistogram(const Trace& trace, std::span<const std::uint32_t> names, Time begin, Time end, std::size_t bins, bool logarithmic) {
     CHECK(bins >= 1);
+    std::vector<bool> wanted(trace.names.size());
+    for (const std::uint32_t name : names) wanted[name] = true;
     std::vector<Time> values;
     for (std::size_t i = 0; i < trace.size(); ++i)
-        if (trace.name[i] == name && trace.start[i] >= begin && trace.start[i] < end) values.push_back(trace.duration[i]);
+        if (wanted[trace.name[i]] && trace.start[i] >= begin && trace.start[i] < end) values.push_back(trace.duration[i]);
     Histogram result;
     if (values.empty()) return result;
     std::sort(values.begin(), values.end());

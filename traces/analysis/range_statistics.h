@@ -45,7 +45,7 @@ struct Histogram {
     Time edge(std::size_t i) const;
 };
 
-/// Of the slices with that name which start in [begin, end). No counts if there are none. O(slices). REQUIRES: bins ≥ 1.
-Histogram durationHistogram(const Trace& trace, std::uint32_t name, Time begin, Time end, std::size_t bins = 40, bool logarithmic = false);
+/// Of the slices with one of those names which start in [begin, end). No counts if there are none. O(slices). REQUIRES: bins ≥ 1.
+Histogram durationHistogram(const Trace& trace, std::span<const std::uint32_t> names, Time begin, Time end, std::size_t bins = 40, bool logarithmic = false);
 
 }  // namespace ringside

@@ -8,6 +8,7 @@
 #include "small_trace.h"
 #include "traces/analysis/collectives.h"
 #include "traces/analysis/enclosing.h"
+#include "traces/analysis/layer_names.h"
 #include "traces/analysis/range_statistics.h"
 #include "traces/analysis/slice_search.h"
 #include "traces/analysis/steps.h"
@@ -96,15 +97,15 @@ TEST(Histogram, PutsEverySliceOfTheNameIntoOneBin) {
     builder.addSlice(track, us(0), us(1000), SliceCategory::Compute, builder.internName("other"));
     const Trace trace = builder.build();
     const std::uint32_t name = trace.name[1];
-    const Histogram histogram = durationHistogram(trace, name, us(0), Time::max(), 9);
+    const Histogram histogram = durationHistogram(trace, {&name, 1}, us(0), Time::max(), 9);
     // 1 … 100 µs in 9 bins of 11 µs: 1 … 11.99 holds 11 of them, the last bin has the greatest too.
     EXPECT_EQ(histogram.edge(1), us(12));
     EXPECT_THAT(histogram.counts, testing::ElementsAre(11, 11, 11, 11, 11, 11, 11, 11, 12));
     EXPECT_EQ(histogram.p50, us(50));
     EXPECT_EQ(histogram.p90, us(90));
-    const Histogram logarithmic = durationHistogram(trace, name, us(0), Time::max(), 2, true);
+    const Histogram logarithmic = durationHistogram(trace, {&name, 1}, us(0), Time::max(), 2, true);
     EXPECT_THAT(logarithmic.counts, testing::ElementsAre(9, 91));  // the middle of 1 … 100 is 10
-    EXPECT_TRUE(durationHistogram(trace, name, us(0), us(1)).counts.empty());
+    EXPECT_TRUE(durationHistogram(trace, {&name, 1}, us(0), us(1)).counts.empty());
 }
 
 TEST(SliceSearch, MatchesNamesAnywhereAndOrdersHitsByTime) {
@@ -238,6 +239,12 @@ TEST(EnclosingSlices, FindTheInnermostAtAnInstant) {
     const std::vector<TrackPoint> points = {{track, us(20)}, {track, us(1)}, {track, us(5)}, {track, us(10)}, {track, us(3)}, {track, us(15)}};
     EXPECT_EQ(enclosingSlices(trace, points), (std::vector<std::uint32_t>{kNoSlice, ids[outer], ids[inner], ids[next], ids[inner], ids[next]}));
     EXPECT_EQ(parentSlices(trace, 0), (std::vector<std::uint32_t>{kNoSlice, ids[outer], kNoSlice}));
+}
+
+TEST(LayerNames, NumbersThatStandAloneAreLeftOut) {
+    EXPECT_EQ(withoutNumbers("model.layers.12.mlp"), "model.layers.#.mlp");
+    EXPECT_EQ(withoutNumbers("all_gather unit 3"), "all_gather unit #");
+    EXPECT_EQ(withoutNumbers("gemm_128x64_sm80"), "gemm_128x64_sm80");
 }
 
 }  // namespace
