@@ -30,7 +30,14 @@ protected:
         const ThemeColors& colors = theme_.colors();
         painter.fillRect(rect(), colors.base);
         if (histogram_.counts.empty()) return;
-        const QRectF area = QRectF(rect()).adjusted(60, 22, -20, -26);
+        const QRectF area = QRectF(rect()).adjusted(60, 22, -44, -26);
+        if (histogram_.least == histogram_.most) {
+            const QString all = QString("all of them take %1").arg(QString::fromStdString(formatTime(histogram_.least)));
+            painter.setPen(colors.muted);
+            painter.drawText(QRectF(area.left(), area.bottom() + 4, area.width(), 18), Qt::AlignCenter, all);
+            painter.fillRect(QRectF(area.center().x() - 20, area.top(), 40, area.height()), colors.of(category_));
+            return;
+        }
         const std::int64_t most = *std::max_element(histogram_.counts.begin(), histogram_.counts.end());
         const double wide = area.width() / static_cast<double>(histogram_.counts.size());
         for (std::size_t i = 0; i < histogram_.counts.size(); ++i) {
