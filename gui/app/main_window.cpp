@@ -143,18 +143,25 @@ void MainWindow::togglePanels() {
     hidden_.clear();
 }
 
-void MainWindow::lendRoom(bool toView) {
-    if (!toView) {
-        for (const QPointer<QDockWidget>& dock : lent_)
-            if (dock) dock->show();
-        if (!lent_.empty() && lent_.front()) lent_.front()->raise();
-        lent_.clear();
-        return;
-    }
+void MainWindow::takeBackRoom() {
+    for (const QPointer<QDockWidget>& dock : lent_)
+        if (dock) dock->show();
+    for (const QPointer<QDockWidget>& dock : lentInFront_)
+        if (dock) dock->raise();
+    lent_.clear();
+    lentInFront_.clear();
+}
+
+void MainWindow::lendRoom() {
+    takeBackRoom();
+    if (tabs_->currentIndex() < 0) return;
+    const Session* session = workspace_.current();
     for (const auto& [id, dock] : docks_) {
-        if (dock->isHidden() || dock->isFloating() || dockWidgetArea(dock) != Qt::BottomDockWidgetArea) continue;
-        const bool inFront = !dock->visibleRegion().isEmpty();
-        lent_.insert(inFront ? lent_.begin() : lent_.end(), dock);
+        if (dock->isHidden() || dock->isFloating()) continue;
+        const bool speaksOfADocument = dockWidgetArea(dock) == Qt::BottomDockWidgetArea, editsAScenario = id == "scenario";
+        if (!(speaksOfADocument && !currentView()) && !(editsAScenario && session && !session->document().scenario)) continue;
+        lent_.push_back(dock);
+        if (!dock->visibleRegion().isEmpty()) lentInFront_.push_back(dock);
     }
     for (const QPointer<QDockWidget>& dock : lent_) dock->hide();
 }
@@ -209,9 +216,8 @@ void MainWindow::addView(QWidget* view, const QString& title) {
 }
 
 void MainWindow::tabChanged(int index) {
-    auto* view = qobject_cast<DocumentView*>(tabs_->widget(index));
-    if (view) workspace_.setCurrent(&view->session());
-    lendRoom(!view && index >= 0);
+    if (auto* view = qobject_cast<DocumentView*>(tabs_->widget(index))) workspace_.setCurrent(&view->session());
+    lendRoom();
     setWindowTitle(index >= 0 ? tabs_->tabText(index) + " · Ringside" : "Ringside");
     if (index < 0) middle_->setCurrentWidget(empty_);
     updateCommands();
@@ -288,7 +294,7 @@ void MainWindow::saveLayout() const {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
-    lendRoom(false);
+    takeBackRoom();
     if (keepsSettings_) saveLayout();
     QMainWindow::closeEvent(event);
 }

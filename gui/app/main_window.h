@@ -68,8 +68,10 @@ private:
     void showPalette();
     void showHelp();
     void togglePanels();
-    /// Panels at the bottom speak of the document in front: a comparison or a study in front of it gets their room.
-    void lendRoom(bool toView);
+    /// Panels that have nothing to say of the tab in front lend it their room: those at the bottom to a comparison or a study, the
+    /// scenario's to a trace that was not predicted. Whoever asks for one gets it all the same.
+    void lendRoom();
+    void takeBackRoom();
     void updateCommands();
 
     Workspace& workspace_;
@@ -82,7 +84,7 @@ private:
     std::vector<PanelSpec> specs_;
     std::map<QString, QDockWidget*> docks_;
     std::vector<QPointer<QDockWidget>> hidden_;  ///< by the key that hides the drawer
-    std::vector<QPointer<QDockWidget>> lent_;    ///< hidden by lendRoom; first the one that was in front
+    std::vector<QPointer<QDockWidget>> lent_, lentInFront_;  ///< hidden by lendRoom; those that were not behind others
     bool keepsSettings_ = false;  ///< a window for a screenshot or a test leaves no trace
     QLabel* message_ = nullptr;
     QProgressBar* progress_ = nullptr;

@@ -72,6 +72,7 @@ TableView::TableView(QWidget* parent) : QTableView(parent) {
     setAlternatingRowColors(true);
     setShowGrid(false);
     setWordWrap(false);
+    setTextElideMode(Qt::ElideMiddle);
     setEditTriggers(NoEditTriggers);
     setIconSize(QSize(10, 10));
     verticalHeader()->hide();
@@ -91,6 +92,10 @@ void TableView::setTable(std::vector<TableColumn> columns, std::vector<TableRow>
     if (same) return;
     for (int i = 0; i < model_->columnCount(); ++i) horizontalHeader()->setSectionResizeMode(i, i == stretch ? QHeaderView::Stretch : QHeaderView::Interactive);
     resizeColumnsToContents();
+    // Names of kernels would push every figure out of sight.
+    constexpr int kWidest = 380;
+    for (int i = 0; i < model_->columnCount(); ++i)
+        if (i != stretch && columnWidth(i) > kWidest) setColumnWidth(i, kWidest);
 }
 
 std::string TableView::csv() const {

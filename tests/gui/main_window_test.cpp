@@ -124,6 +124,25 @@ TEST(MainWindow, FilesOfSeveralRunsAreTabsOfTheirOwnUnlessOneSaysOtherwise) {
     EXPECT_EQ(ranksOf(f.workspace.current()->document().trace).size(), 2U);
 }
 
+TEST(MainWindow, ATraceThatWasNotPredictedGetsTheRoomOfTheScenario) {
+    Fixture f;
+    RankFiles files;
+    f.window.show();
+    auto* scenario = f.window.findChild<QDockWidget*>("panel.scenario");
+    ASSERT_TRUE(f.open(kScenario));
+    EXPECT_FALSE(scenario->isHidden());
+    ASSERT_TRUE(f.open(files.write(0, 1, "one.json")));
+    EXPECT_TRUE(scenario->isHidden());
+    f.window.showPanel("scenario");
+    EXPECT_FALSE(scenario->isHidden()) << "asked for, it is shown all the same";
+    f.window.findChild<QTabWidget*>()->setCurrentIndex(0);
+    EXPECT_FALSE(scenario->isHidden());
+    f.window.findChild<QTabWidget*>()->setCurrentIndex(1);
+    EXPECT_TRUE(scenario->isHidden());
+    f.window.commands().action("file.close")->trigger();
+    EXPECT_FALSE(scenario->isHidden());
+}
+
 TEST(MainWindow, OpensWhatIsDroppedOnIt) {
     Fixture f;
     f.window.show();
