@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
-#include <QHeaderView>
 #include <QPainter>
 #include <QSplitter>
-#include <QTreeWidget>
 #include <QVBoxLayout>
 
 #include <fmt/format.h>
@@ -14,7 +13,6 @@
 namespace ringside::gui {
 namespace {
 
-constexpr int kNumber = Qt::UserRole + 1, kRow = Qt::UserRole + 2;
 constexpr std::size_t kBins = 40;
 
 QString text(const std::string& utf8) { return QString::fromStdString(utf8); }
@@ -30,17 +28,6 @@ QString percentText(const DeltaRow& row) {
     const double percent = (row.after.seconds() / row.before.seconds() - 1) * 100;
     return text(fmt::format("{}{:.1f} %", percent < -0.05 ? "−" : percent > 0.05 ? "+" : "", std::abs(percent)));
 }
-
-/// Sorts by the number behind the text.
-class NumberItem : public QTreeWidgetItem {
-public:
-    using QTreeWidgetItem::QTreeWidgetItem;
-    bool operator<(const QTreeWidgetItem& other) const override {
-        const int column = treeWidget() ? treeWidget()->sortColumn() : 0;
-        if (column == 0) return QTreeWidgetItem::operator<(other);
-        return data(column, kNumber).toDouble() < other.data(column, kNumber).toDouble();
-    }
-};
 
 }  // namespace
 
@@ -93,61 +80,42 @@ void HistogramPair::paintEvent(QPaintEvent*) {
 }
 
 DeltaTable::DeltaTable(const Theme& theme, QWidget* parent) : QWidget(parent), theme_(theme) {
-    table_ = new QTreeWidget;
-    table_->setRootIsDecorated(false);
-    table_->setUniformRowHeights(true);
-    table_->setSortingEnabled(true);
-    table_->setHeaderLabels({"Name", "Slices above", "below", "Time above", "below", "Change", "Change in %"});
-    table_->header()->setStretchLastSection(false);
-    table_->header()->setSectionResizeMode(0, QHeaderView::Stretch);
-    table_->setColumnWidth(1, 110);
+    table_ = new TableView;
     histogram_ = new HistogramPair(theme);
     auto* split = new QSplitter(Qt::Horizontal);
     split->addWidget(table_);
     split->addWidget(histogram_);
     split->setStretchFactor(0, 3);
     split->setStretchFactor(1, 1);
-    split->setSizes({760, 280});
+    split->setSizes({900, 240});
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
     column->addWidget(split);
-    connect(table_, &QTreeWidget::currentItemChanged, this, [this](const QTreeWidgetItem* item) {
-        histogram_->show(item ? &deltas_.rows[item->data(0, kRow).toULongLong()] : nullptr);
-    });
+    connect(table_, &TableView::chosenTag, this, [this](std::uint32_t row) { histogram_->show(&deltas_.rows[row]); });
 }
 
 void DeltaTable::show(Deltas deltas) {
     histogram_->show(nullptr);
-    table_->setSortingEnabled(false);
-    table_->clear();
     deltas_ = std::move(deltas);
     const double largest = deltas_.rows.empty() ? 1 : std::max(1e-15, std::abs(deltas_.rows.front().change().seconds()));
-    QList<QTreeWidgetItem*> items;
+    std::vector<TableRow> rows;
     for (std::size_t i = 0; i < deltas_.rows.size(); ++i) {
         const DeltaRow& row = deltas_.rows[i];
-        auto* item = new NumberItem({text(row.name), QString::number(row.upper.size()), QString::number(row.lower.size()), text(formatTime(row.before)), text(formatTime(row.after)),
-                                     signedTime(row.change()), percentText(row)});
-        item->setToolTip(0, text(row.name));
-        item->setData(0, kRow, QVariant::fromValue<qulonglong>(i));
-        const double relative = row.before > Time() ? row.change().seconds() / row.before.seconds() : row.after > Time() ? 1e9 : 0;
-        const double numbers[] = {static_cast<double>(row.upper.size()), static_cast<double>(row.lower.size()), row.before.seconds(), row.after.seconds(), row.change().seconds(), relative};
-        for (int c = 1; c < 7; ++c) {
-            item->setData(c, kNumber, numbers[c - 1]);
-            item->setTextAlignment(c, Qt::AlignRight | Qt::AlignVCenter);
-        }
         // Deeper colour for a greater change; the sign says the direction too.
-        const double share = std::sqrt(std::min(1.0, std::abs(row.change().seconds()) / largest));
+        QColor color;
         if (row.change() != Time()) {
-            QColor color = row.change() > Time() ? theme_.colors().bad : theme_.colors().good;
-            color.setAlphaF(static_cast<float>(0.08 + 0.42 * share));
-            item->setBackground(5, color);
-            item->setBackground(6, color);
+            color = row.change() > Time() ? theme_.colors().bad : theme_.colors().good;
+            color.setAlphaF(static_cast<float>(0.08 + 0.42 * std::sqrt(std::min(1.0, std::abs(row.change().seconds()) / largest))));
         }
-        items << item;
+        const double relative = row.before > Time() ? row.change().seconds() / row.before.seconds() : row.after > Time() ? std::numeric_limits<double>::infinity() : 0;
+        rows.push_back({{TableCell::ofText(row.name), TableCell::ofCount(std::ssize(row.upper)), TableCell::ofCount(std::ssize(row.lower)), TableCell::of(row.before), TableCell::of(row.after),
+                         TableCell{signedTime(row.change()), row.change().seconds(), {}, color}, TableCell{percentText(row), relative, {}, color}},
+                        static_cast<std::uint32_t>(i)});
     }
-    table_->addTopLevelItems(items);
-    for (int c = 1; c < 7; ++c) table_->resizeColumnToContents(c);
-    if (!items.isEmpty()) table_->setCurrentItem(items.front());
+    table_->setTable({{"Name"}, {"Slices above", {}, true, "slices_above"}, {"below", {}, true, "slices_below"}, {"Time above", {}, true, "above_s"}, {"below", {}, true, "below_s"},
+                      {"Change", "below − above", true, "change_s"}, {"Change in %", "of the time above", true, "relative_change"}},
+                     std::move(rows));
+    if (!deltas_.rows.empty()) table_->selectRow(0);
 }
 
 }  // namespace ringside::gui

@@ -4,9 +4,8 @@
 #include <QWidget>
 
 #include "gui/compare/deltas.h"
+#include "gui/core/table_view.h"
 #include "gui/core/theme.h"
-
-class QTreeWidget;
 
 namespace ringside::gui {
 
@@ -33,12 +32,12 @@ public:
 
     void show(Deltas deltas);
     const Deltas& deltas() const { return deltas_; }
-    QTreeWidget* table() { return table_; }
+    const TableView& table() const { return *table_; }
 
 private:
     const Theme& theme_;
     Deltas deltas_;
-    QTreeWidget* table_;
+    TableView* table_;
     HistogramPair* histogram_;
 };
 

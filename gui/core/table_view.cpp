@@ -44,6 +44,7 @@ QVariant TableModel::data(const QModelIndex& index, int role) const {
         case Qt::UserRole: return std::isnan(cell.value) ? QVariant(cell.text.toLower()) : QVariant(cell.value);
         case Qt::ToolTipRole: return cell.text.size() > 20 ? QVariant(cell.text) : QVariant();
         case Qt::DecorationRole: return cell.color.isValid() ? QVariant(cell.color) : QVariant();
+        case Qt::BackgroundRole: return cell.background.isValid() ? QVariant(cell.background) : QVariant();
         case Qt::TextAlignmentRole: return static_cast<int>(columns_[static_cast<std::size_t>(index.column())].number ? Qt::AlignRight | Qt::AlignVCenter : Qt::AlignLeft | Qt::AlignVCenter);
         default: return {};
     }
@@ -80,9 +81,15 @@ TableView::TableView(QWidget* parent) : QTableView(parent) {
     horizontalHeader()->setHighlightSections(false);
     setHorizontalScrollMode(ScrollPerPixel);
     connect(this, &QTableView::clicked, this, [this](const QModelIndex& index) {
-        const std::uint32_t tag = model_->rows()[static_cast<std::size_t>(sorted_->mapToSource(index).row())].tag;
-        if (tag != 0xffffffff) emit activatedTag(tag);
+        if (const std::uint32_t tag = tagOf(index); tag != 0xffffffff) emit activatedTag(tag);
     });
+    connect(selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& index) {
+        if (const std::uint32_t tag = tagOf(index); tag != 0xffffffff) emit chosenTag(tag);
+    });
+}
+
+std::uint32_t TableView::tagOf(const QModelIndex& index) const {
+    return index.isValid() ? model_->rows()[static_cast<std::size_t>(sorted_->mapToSource(index).row())].tag : 0xffffffff;
 }
 
 void TableView::setTable(std::vector<TableColumn> columns, std::vector<TableRow> rows, int stretch) {

@@ -28,12 +28,13 @@ struct TableCell {
     QString text;
     double value = std::numeric_limits<double>::quiet_NaN();  ///< what is sorted by and saved; NaN: the text
     QColor color = {};                                        ///< a square before the text
+    QColor background = {};
 
-    static TableCell of(Time t) { return {QString::fromStdString(formatTime(t)), t.seconds(), {}}; }
-    static TableCell ofBytes(Bytes b) { return {QString::fromStdString(formatBytes(b)), static_cast<double>(b), {}}; }
-    static TableCell ofCount(std::int64_t n) { return {QString::fromStdString(formatCount(n)), static_cast<double>(n), {}}; }
-    static TableCell ofPercent(double share) { return {QString::number(100 * share, 'f', 1) + " %", share, {}}; }
-    static TableCell ofText(const std::string& text) { return {QString::fromStdString(text), std::numeric_limits<double>::quiet_NaN(), {}}; }
+    static TableCell of(Time t) { return {QString::fromStdString(formatTime(t)), t.seconds(), {}, {}}; }
+    static TableCell ofBytes(Bytes b) { return {QString::fromStdString(formatBytes(b)), static_cast<double>(b), {}, {}}; }
+    static TableCell ofCount(std::int64_t n) { return {QString::fromStdString(formatCount(n)), static_cast<double>(n), {}, {}}; }
+    static TableCell ofPercent(double share) { return {QString::number(100 * share, 'f', 1) + " %", share, {}, {}}; }
+    static TableCell ofText(const std::string& text) { return {QString::fromStdString(text), std::numeric_limits<double>::quiet_NaN(), {}, {}}; }
 };
 
 struct TableRow {
@@ -74,6 +75,7 @@ public:
 
 signals:
     void activatedTag(std::uint32_t tag);  ///< a click on a row that is about something
+    void chosenTag(std::uint32_t tag);     ///< such a row became the current one, by mouse or keys
 
 protected:
     void contextMenuEvent(QContextMenuEvent* event) override;
@@ -81,6 +83,7 @@ protected:
 
 private:
     void copy() const;
+    std::uint32_t tagOf(const QModelIndex& index) const;  ///< 0xffffffff: of nothing
 
     TableModel* model_;
     QSortFilterProxyModel* sorted_;
