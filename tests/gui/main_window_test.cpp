@@ -4,6 +4,7 @@
 #include <QLineEdit>
 #include <QListWidget>
 #include <QMimeData>
+#include <QProcess>
 #include <QSettings>
 #include <QTabWidget>
 #include <QTemporaryDir>
@@ -15,6 +16,7 @@
 #include "gui/app/gui_options.h"
 #include "gui/app/main_window.h"
 #include "gui/app/palette_dialog.h"
+#include "gui/app/screenshot.h"
 #include "gui/canvas/document_view.h"
 #include "gui/canvas/search_bar.h"
 #include "gui/panels/details_panel.h"
@@ -81,6 +83,52 @@ TEST(MainWindow, SaysWhatIsWrongWithAFileAndStaysOpen) {
     EXPECT_TRUE(f.window.findChild<ErrorBar*>()->text().contains("broken.json")) << f.window.findChild<ErrorBar*>()->text().toStdString();
     ASSERT_TRUE(f.open(kScenario));
     EXPECT_NE(f.workspace.current(), nullptr);
+}
+
+/// Opens, paints every panel's worth, and selects a slice.
+void lookAt(Fixture& f, const QByteArray& content, const QString& name, const char* noted) {
+    QTemporaryDir folder;
+    QFile file(folder.filePath(name));
+    ASSERT_TRUE(file.open(QIODevice::WriteOnly));
+    file.write(content);
+    file.close();
+    ASSERT_TRUE(f.open(file.fileName()));
+    ASSERT_NE(f.workspace.current(), nullptr) << f.error().toStdString();
+    f.workspace.current()->view().selectSlice(0);
+    for (const QString& panel : f.window.panelIds()) {
+        f.window.showPanel(panel);
+        EXPECT_TRUE(settle(f.window));
+        f.window.grab();
+    }
+    std::string notes;
+    for (const ImportNote& note : f.workspace.current()->document().notes.all()) notes += note.what + "; ";
+    EXPECT_NE(notes.find(noted), std::string::npos) << name.toStdString() << ": " << notes;
+    f.window.commands().action("file.close")->trigger();
+}
+
+TEST(MainWindow, ShowsTracesThatAreNotQuiteRight) {
+    Fixture f;
+    f.window.show();
+    const auto slice = [](const char* name, int ts, int dur, const char* more = "") {
+        return QString(R"({"ph": "X", "cat": "cpu_op", "name": "%1", "pid": 1, "tid": 1, "ts": %2, "dur": %3%4})").arg(name).arg(ts).arg(dur).arg(more).toUtf8();
+    };
+    const QByteArray head = "{\"traceEvents\": [";
+    lookAt(f, head + slice("alone", 5, 10) + "]}", "one-slice.json", "");
+    lookAt(f, head + slice("nothing", 5, 0) + "]}", "an-instant.json", "");
+    lookAt(f, head + slice("a", 0, 10) + "," + slice("b", 5, 10) + "," + slice("c", 8, 10) + "]}", "overlapping.json", "");
+    lookAt(f, head + slice("a", 0, 10) + "," + slice("b", 20, 10).chopped(9), "cut-off.json", "ends within an event");
+    lookAt(f, head + slice("a", 0, 10) + ",{\"ph\": \"X\", \"name\": 7}," + slice("b", 20, 10) + "]}", "odd-event.json", "");
+    // A gzip that ends in the middle.
+    QTemporaryDir folder;
+    QByteArray many = head;
+    for (int i = 0; i < 20'000; ++i) many += (i ? "," : "") + slice("kernel", 10 * i, 7 + i % 3);
+    QProcess gzip;
+    gzip.start("gzip", {"-c"});
+    gzip.write(many + "]}");
+    gzip.closeWriteChannel();
+    ASSERT_TRUE(gzip.waitForFinished());
+    const QByteArray packed = gzip.readAllStandardOutput();
+    lookAt(f, packed.left(packed.size() * 2 / 3), "cut-off.json.gz", "");
 }
 
 TEST(MainWindow, ClosingTheLastTabShowsWhatToDoNext) {
