@@ -22,7 +22,7 @@ double assumedMultiprocessors(GpuArch arch) {
         case GpuArch::Ampere: return 108;
         case GpuArch::Ada: return 60;
         case GpuArch::Hopper: return 114;
-        case GpuArch::Blackwell: return 148;
+        case GpuArch::Blackwell: case GpuArch::BlackwellUltra: return 148;
         case GpuArch::Cdna2: return 208;
         case GpuArch::Cdna3: return 304;
         case GpuArch::Other: return 100;

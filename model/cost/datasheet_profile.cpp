@@ -16,6 +16,7 @@ constexpr const char* kMamf = "best-shape matmul, stas00/ml-engineering compute/
 constexpr const char* kResNet = "fitted to ResNet-50 in NVIDIA/DeepLearningExamples, Oneflow-Inc/DLPerf and lambdal/deeplearning-benchmark";
 constexpr const char* kFlash2 = "FlashAttention-2 benchmark, Dao-AILab/flash-attention assets, forward+backward split as in its paper";
 
+bool isBlackwell(GpuArch arch) { return arch == GpuArch::Blackwell || arch == GpuArch::BlackwellUltra; }
 bool isAmd(GpuArch arch) { return arch == GpuArch::Cdna2 || arch == GpuArch::Cdna3; }
 
 /// 16-bit best-shape efficiency of the architecture, used where the device itself has no published best.
@@ -28,7 +29,7 @@ Figure sixteenBitEfficiency(const Device& device) {
         case GpuArch::Ampere: return published(0.81, 0.08, kMamf);
         case GpuArch::Ada: return assumed(0.85, 0.10, "no published best shape; boost clocks above the datasheet's are common");
         case GpuArch::Hopper: return published(0.80, 0.05, kMamf);
-        case GpuArch::Blackwell: return published(0.77, 0.05, kMamf);
+        case GpuArch::Blackwell: case GpuArch::BlackwellUltra: return published(0.77, 0.05, kMamf);
         case GpuArch::Cdna2: return assumed(0.60, 0.15, "no published best shape");
         case GpuArch::Cdna3: return published(0.51, 0.10, kMamf);
         case GpuArch::Other: return assumed(0.70, 0.20, "unknown architecture");
@@ -40,6 +41,7 @@ Figure sustainedClock(GpuArch arch) {
     switch (arch) {
         case GpuArch::Blackwell:
             return published(0.65, 0.12, "long GEMMs at 0.46 to 0.52 of the peak, SimuMax configs/system/b200_bf16_ceperm.json, against 0.78 best shape");
+        case GpuArch::BlackwellUltra: return assumed(0.73, 0.12, "as Blackwell, with 1.1 to 1.4 times the power for the same multiprocessors");
         case GpuArch::Hopper: return assumed(0.88, 0.07, "power limit at 700 W under continuous matmuls");
         case GpuArch::Ampere:
             return published(0.95, 0.04, "training steps against the best shape: 0.91 in mosaicml/llm-foundry, 0.97 in VIA-Research/vTrain and for bare products (SimuMax)");
@@ -61,6 +63,8 @@ AttentionEfficiency attentionEfficiency(GpuArch arch) {
             const char* source = "cuDNN attention, SimuMax configs/system/b200_bf16_ceperm.json (causal rows counted in full there)";
             return {published(0.54, 0.12, source), published(0.46, 0.12, source)};
         }
+        case GpuArch::BlackwellUltra:  // what holds Blackwell's forward back is the softmax
+            return {assumed(0.60, 0.20, "as Blackwell, with twice the exponentials per clock (verda.com/blog/gb300-nvl72-architecture)"), assumed(0.48, 0.15, "as Blackwell")};
         case GpuArch::Ada: return {assumed(0.70, 0.12, "as Ampere"), assumed(0.60, 0.12, "as Ampere")};
         case GpuArch::Volta: return {assumed(0.40, 0.20, "memory-efficient attention; FlashAttention-2 needs Ampere"), assumed(0.30, 0.20, "likewise")};
         case GpuArch::Cdna2: case GpuArch::Cdna3: case GpuArch::Other: break;
@@ -80,7 +84,7 @@ Profile datasheetProfile(const Device& device, const PublishedFigures& figures) 
     p.gemmEfficiency[DType::Tf32] = published(0.75, 0.10, "A100 116 of 156 TFLOPS in mli/transformers-benchmarks; H100 403 of 494 in XLA's table");
     p.gemmEfficiency[DType::Fp32] = published(0.89, 0.08, "V100 14 of 15.7 TFLOPS in mli/transformers-benchmarks");
     p.gemmEfficiency[DType::Fp64] = assumed(0.85, 0.10, "as fp32");
-    p.gemmEfficiency[DType::Fp8] = device.arch == GpuArch::Blackwell ? published(0.76, 0.06, kMamf) : published(0.71, 0.06, kMamf);
+    p.gemmEfficiency[DType::Fp8] = isBlackwell(device.arch) ? published(0.76, 0.06, kMamf) : published(0.71, 0.06, kMamf);
     p.gemmEfficiency[DType::Int8] = assumed(0.65, 0.15, "a little below fp8");
     p.sustainedClock = sustainedClock(device.arch);
     p.convolutionEfficiency = published(1.0, 0.10, kResNet);

@@ -46,7 +46,8 @@ GemmConstants gemmConstants(GpuArch arch, Bytes elementSize, double flopsPerSm) 
     switch (arch) {
         case GpuArch::Hopper: c = wide ? GemmConstants{1.025, 0, 4.3e-6, 0.48, 0.0, 100, 0, false, {}}
                                    : GemmConstants{1.08, 185, 3.0e-6, 0.0, 1.0, 37, 1.7e-6, false, {}}; break;
-        case GpuArch::Blackwell: c = wide ? GemmConstants{1.115, 156, 4.7e-6, 0.11, 1.0, 24, 8.4e-6, false, {}}
+        case GpuArch::Blackwell:
+        case GpuArch::BlackwellUltra: c = wide ? GemmConstants{1.115, 156, 4.7e-6, 0.11, 1.0, 24, 8.4e-6, false, {}}
                                       : GemmConstants{1.045, 257, 3.2e-6, 0.0, 1.0, 59, 7.9e-6, true, {}}; break;
         case GpuArch::Cdna2:
         case GpuArch::Cdna3: c = {0.87, 67, 1.6e-6, 1.0, 0.6, 100, 2.0e-6, true, {}}; break;

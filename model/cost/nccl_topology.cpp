@@ -29,6 +29,7 @@ Result<double> computeCapabilityOf(const Device& device) {
         case GpuArch::Ada: return 8.9;
         case GpuArch::Hopper: return 9.0;
         case GpuArch::Blackwell: return 10.0;
+        case GpuArch::BlackwellUltra: return 10.3;
         case GpuArch::Cdna2:
         case GpuArch::Cdna3:
         case GpuArch::Other: break;

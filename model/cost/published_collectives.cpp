@@ -62,7 +62,7 @@ Figure linkEfficiency(const Figures& figures, const Device& device) {
         case GpuArch::Volta: return figures.published(LinkVolta);
         case GpuArch::Ampere: return figures.published(LinkAmpere);
         case GpuArch::Hopper: return figures.published(LinkHopper);
-        case GpuArch::Blackwell: return figures.published(LinkBlackwell);
+        case GpuArch::Blackwell: case GpuArch::BlackwellUltra: return figures.published(LinkBlackwell);
         default: return Figures::assumed(1, 0.10, "as NCCL's tuner has it");
     }
 }

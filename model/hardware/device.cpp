@@ -13,8 +13,8 @@
 namespace ringside {
 namespace {
 
-constexpr std::array kArchs = {GpuArch::Volta,     GpuArch::Ampere, GpuArch::Ada,   GpuArch::Hopper,
-                               GpuArch::Blackwell, GpuArch::Cdna2,  GpuArch::Cdna3, GpuArch::Other};
+constexpr std::array kArchs = {GpuArch::Volta,          GpuArch::Ampere, GpuArch::Ada,   GpuArch::Hopper, GpuArch::Blackwell,
+                               GpuArch::BlackwellUltra, GpuArch::Cdna2,  GpuArch::Cdna3, GpuArch::Other};
 constexpr std::string_view kPeakPrefix = "peak_dense_tflops.";
 
 /// What a key means, in words.
@@ -68,6 +68,8 @@ std::string_view nameOf(GpuArch arch) {
             return "hopper";
         case GpuArch::Blackwell:
             return "blackwell";
+        case GpuArch::BlackwellUltra:
+            return "blackwell-ultra";
         case GpuArch::Cdna2:
             return "cdna2";
         case GpuArch::Cdna3:

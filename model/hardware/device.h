@@ -15,7 +15,7 @@
 
 namespace ringside {
 
-enum class GpuArch : std::uint8_t { Volta, Ampere, Ada, Hopper, Blackwell, Cdna2, Cdna3, Other };
+enum class GpuArch : std::uint8_t { Volta, Ampere, Ada, Hopper, Blackwell, BlackwellUltra, Cdna2, Cdna3, Other };
 std::string_view nameOf(GpuArch arch);  ///< "volta", …, "cdna3", "other"
 Result<GpuArch> gpuArchByName(std::string_view name);
 

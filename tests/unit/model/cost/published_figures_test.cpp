@@ -24,6 +24,17 @@ TEST(PublishedFigures, HoldForAllDevicesAGenerationOrOneDeviceAndTheNarrowerWins
     EXPECT_NE(datasheetProfile(deviceNamed("h200"), PublishedFigures{}).launchUs.source, "a/b");
 }
 
+TEST(PublishedFigures, OfBlackwellAreNotThoseOfBlackwellUltraWhoseLinksAreTheSame) {
+    PublishedFigures figures;
+    figures.figures = {figure("sustained_clock", "blackwell", 0.5), figure("attention_forward_efficiency", "blackwell-ultra", 0.6)};
+    const Profile b200 = datasheetProfile(deviceNamed("b200"), figures), gb300 = datasheetProfile(deviceNamed("gb300"), figures);
+    EXPECT_EQ(b200.sustainedClock.value, 0.5);
+    EXPECT_GT(gb300.sustainedClock.value, 0.5);
+    EXPECT_EQ(gb300.attentionForwardEfficiency.value, 0.6);
+    EXPECT_EQ(gb300.gemmEfficiency.at(DType::Fp8), b200.gemmEfficiency.at(DType::Fp8));
+    EXPECT_EQ(gb300.collectiveLinkEfficiency, b200.collectiveLinkEfficiency);
+}
+
 TEST(PublishedFigures, AreReadBackAsTheyWereWritten) {
     PublishedFigures figures;
     figures.figures = {figure("sustained_clock", "hopper", 0.8), figure("gemm_efficiency.bf16", "h100-sxm", 0.75)};
