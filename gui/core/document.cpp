@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <iterator>
 #include <regex>
 #include <set>
 
@@ -13,7 +14,7 @@ namespace ringside::gui {
 
 namespace {
 
-/// What follows from matching collectives across ranks: arrows from rank to rank, and the load on each rank's link.
+/// What follows from matching collectives across ranks: arrows from rank to rank, the load on each rank's link, and its bytes in flight.
 void addCollectives(Trace& trace) {
     if (trace.collectives.empty()) return;
     const std::vector<MatchedCollective> matched = matchCollectives(trace);
@@ -21,8 +22,12 @@ void addCollectives(Trace& trace) {
         const std::vector<Flow> flows = collectiveFlows(matched);
         trace.flows.insert(trace.flows.end(), flows.begin(), flows.end());
     }
-    if (std::none_of(trace.counters.begin(), trace.counters.end(), [](const CounterSeries& counter) { return counter.name == "link load"; }))
-        for (CounterSeries& counter : linkLoad(trace, matched)) trace.counters.push_back(std::move(counter));
+    const auto add = [&](std::vector<CounterSeries> counters) {
+        if (counters.empty() || std::any_of(trace.counters.begin(), trace.counters.end(), [&](const CounterSeries& there) { return there.name == counters.front().name; })) return;
+        std::move(counters.begin(), counters.end(), std::back_inserter(trace.counters));
+    };
+    add(linkLoad(trace, matched));
+    add(bytesInFlight(trace, matched));
 }
 
 }  // namespace

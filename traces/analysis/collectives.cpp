@@ -106,8 +106,35 @@ std::vector<Flow> collectiveFlows(const std::vector<MatchedCollective>& matched)
     return flows;
 }
 
+namespace {
+
+using Changes = std::map<std::int64_t, std::vector<std::pair<Time, double>>>;  // per rank: from when on so much more or less
+
+std::vector<CounterSeries> sumsOf(Changes changes, const char* name, const char* series) {
+    std::vector<CounterSeries> counters;
+    for (auto& [rank, list] : changes) {
+        std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        CounterSeries counter;
+        counter.rank = rank;
+        counter.name = name;
+        counter.series = {series};
+        double sum = 0;
+        for (std::size_t k = 0; k < list.size(); ++k) {
+            sum += list[k].second;
+            if (k + 1 < list.size() && list[k + 1].first == list[k].first) continue;
+            counter.at.push_back(list[k].first);
+            counter.values.push_back(std::llround(std::max(sum, 0.0)));
+        }
+        counter.values.back() = 0;  // what rounding leaves
+        counters.push_back(std::move(counter));
+    }
+    return counters;
+}
+
+}  // namespace
+
 std::vector<CounterSeries> linkLoad(const Trace& trace, const std::vector<MatchedCollective>& matched) {
-    std::map<std::int64_t, std::vector<std::pair<Time, double>>> changes;  // per rank
+    Changes changes;
     for (const MatchedCollective& one : matched) {
         if (!(one.busbw > 0)) continue;
         for (const std::uint32_t i : one.slices) {
@@ -117,24 +144,20 @@ std::vector<CounterSeries> linkLoad(const Trace& trace, const std::vector<Matche
             list.emplace_back(end, -one.busbw);
         }
     }
-    std::vector<CounterSeries> counters;
-    for (auto& [rank, list] : changes) {
-        std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-        CounterSeries counter;
-        counter.rank = rank;
-        counter.name = "link load";
-        counter.series = {"bytes per second"};
-        double load = 0;
-        for (std::size_t k = 0; k < list.size(); ++k) {
-            load += list[k].second;
-            if (k + 1 < list.size() && list[k + 1].first == list[k].first) continue;
-            counter.at.push_back(list[k].first);
-            counter.values.push_back(std::llround(std::max(load, 0.0)));
+    return sumsOf(std::move(changes), "link load", "bytes per second");
+}
+
+std::vector<CounterSeries> bytesInFlight(const Trace& trace, const std::vector<MatchedCollective>& matched) {
+    Changes changes;
+    for (const MatchedCollective& one : matched)
+        for (const std::uint32_t i : one.slices) {
+            const auto bytes = static_cast<double>(trace.collectives[static_cast<std::size_t>(trace.collective[i])].bytes);
+            if (!(bytes > 0)) continue;
+            auto& list = changes[trace.tracks[trace.track[i]].rank];
+            list.emplace_back(trace.start[i], bytes);
+            list.emplace_back(trace.start[i] + trace.duration[i], -bytes);
         }
-        if (!counter.values.empty()) counter.values.back() = 0;
-        counters.push_back(std::move(counter));
-    }
-    return counters;
+    return sumsOf(std::move(changes), "bytes in flight", "bytes");
 }
 
 }  // namespace ringside

@@ -49,4 +49,8 @@ std::vector<Flow> collectiveFlows(const std::vector<MatchedCollective>& matched)
 /// busbwFactor over its transfer, which ends with its slice. Sums where several run at once.
 std::vector<CounterSeries> linkLoad(const Trace& trace, const std::vector<MatchedCollective>& matched);
 
+/// Bytes of the collectives that a rank has begun and not finished, waiting for slower ranks included: one counter "bytes in flight" per
+/// rank. Collectives whose bytes are not known do not count.
+std::vector<CounterSeries> bytesInFlight(const Trace& trace, const std::vector<MatchedCollective>& matched);
+
 }  // namespace ringside

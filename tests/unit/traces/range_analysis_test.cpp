@@ -149,6 +149,30 @@ TEST(MatchCollectives, WaitIsWhatARankTookLongerThanTheOneThatCameLast) {
     EXPECT_EQ(load[0].values, (std::vector<Bytes>{142857143, 0}));
 }
 
+TEST(BytesInFlight, CountACollectiveFromWhenARankBeginsItAndAddUpWhereTheyOverlap) {
+    const Trace trace = smallTrace();
+    const std::vector<CounterSeries> counters = bytesInFlight(trace, matchCollectives(trace));
+    ASSERT_EQ(counters.size(), 2U);
+    EXPECT_EQ(counters[0].at, (std::vector<Time>{us(42), us(72)})) << "rank 0 waits for rank 1 with its bytes in flight";
+    EXPECT_EQ(counters[1].at, (std::vector<Time>{us(44), us(72)}));
+    EXPECT_EQ(counters[0].values, (std::vector<Bytes>{4000, 0}));
+
+    TraceBuilder builder;
+    const auto a = builder.addTrack(0, 1, TrackKind::Communication, "a"), b = builder.addTrack(0, 2, TrackKind::Communication, "b");
+    const auto add = [&](std::uint32_t track, double start, Bytes bytes) {
+        builder.addSlice(track, us(start), us(10), SliceCategory::Communication, builder.internName("ar"), -1,
+                         builder.addCollective({.op = "allreduce", .elements = bytes / 4, .dtype = "Float", .bytes = bytes, .groupSize = 2, .algorithm = "", .protocol = "", .group = ""}));
+    };
+    add(a, 0, 100);
+    add(b, 5, 30);
+    add(a, 20, 0);  // bytes not known
+    const Trace two = builder.build();
+    const std::vector<CounterSeries> sum = bytesInFlight(two, matchCollectives(two));
+    ASSERT_EQ(sum.size(), 1U);
+    EXPECT_EQ(sum[0].at, (std::vector<Time>{us(0), us(5), us(10), us(15)}));
+    EXPECT_EQ(sum[0].values, (std::vector<Bytes>{100, 130, 30, 0}));
+}
+
 TEST(MatchCollectives, UsesSequenceNumbersOrTheTurnWithinAGroup) {
     TraceBuilder builder;
     builder.setWorldSize(2);
