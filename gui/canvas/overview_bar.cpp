@@ -52,11 +52,13 @@ void OverviewBar::paintStrip() {
     const double height = tracks.empty() ? 1 : static_cast<double>(strip_.height()) / static_cast<double>(tracks.size());
     std::vector<SliceRect> rects;
     for (std::size_t i = 0; i < tracks.size(); ++i) {
-        visibleSlices(document.trace, document.index.rows(tracks[i])[0], axis, rects);
-        for (const SliceRect& rect : rects) {
-            QColor color = colors.of(rect.category);
-            color.setAlpha(rect.coverage);
-            painter.fillRect(QRectF(rect.x0, static_cast<double>(i) * height + 0.5, rect.x1 - rect.x0, std::max(1.0, height - 1)), color);
+        for (const SliceRow& line : outermost(document.index.rows(tracks[i]))) {
+            visibleSlices(document.trace, line, axis, rects);
+            for (const SliceRect& rect : rects) {
+                QColor color = colors.of(rect.category);
+                color.setAlpha(rect.coverage);
+                painter.fillRect(QRectF(rect.x0, static_cast<double>(i) * height + 0.5, rect.x1 - rect.x0, std::max(1.0, height - 1)), color);
+            }
         }
     }
 }

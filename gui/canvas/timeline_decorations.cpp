@@ -33,17 +33,25 @@ void paintRuler(QPainter& painter, const TimelineScene& scene, const QFont& font
         const double x = left + std::round(axis.toX(tick.at)) + 0.5;
         painter.setPen(scene.colors.border);
         painter.drawLine(QPointF(x, scene.metrics.ruler - 6), QPointF(x, scene.metrics.ruler));
+        const QString label = text(tick.label);
+        if (x + 4 + metrics.horizontalAdvance(label) > scene.size.width()) continue;  // half a number would be another number
         painter.setPen(scene.colors.muted);
-        painter.drawText(QPointF(x + 4, scene.metrics.ruler - 8), text(tick.label));
+        painter.drawText(QPointF(x + 4, scene.metrics.ruler - 8), label);
     }
-    // Steps and phases: bands with their names.
-    for (const Phase& phase : scene.document.phases) {
+    // Steps and phases: bands with their names. Where they overlap (annotations may), a name ends where the next band begins.
+    for (std::size_t p = 0; p < scene.document.phases.size(); ++p) {
+        const Phase& phase = scene.document.phases[p];
         const double x0 = std::clamp(axis.toX(phase.range.begin), -10.0, axis.width() + 10), x1 = std::clamp(axis.toX(phase.range.end), -10.0, axis.width() + 10);
         if (x1 < 0 || x0 > axis.width()) continue;
         const QRectF band(left + x0, scene.metrics.ruler + (phase.step ? 0 : scene.metrics.steps), std::max(1.0, x1 - x0), 15);
         painter.fillRect(band, faded(phase.step ? scene.colors.accent : scene.colors.muted, phase.step ? 50 : 36));
         painter.fillRect(QRectF(band.left(), band.top(), 1, band.height()), faded(scene.colors.muted, 160));
-        const QRectF inside = band.intersected(QRectF(left, 0, scene.bodyWidth(), scene.metrics.top())).adjusted(5, 0, -3, 0);
+        QRectF inside = band.intersected(QRectF(left, 0, scene.bodyWidth(), scene.metrics.top())).adjusted(5, 0, -3, 0);
+        for (std::size_t next = p + 1; next < scene.document.phases.size(); ++next)
+            if (scene.document.phases[next].step == phase.step) {
+                inside.setRight(std::min(inside.right(), left + axis.toX(scene.document.phases[next].range.begin) - 3));
+                break;
+            }
         if (inside.width() > 24) {
             painter.setPen(scene.colors.text);
             painter.drawText(inside, Qt::AlignVCenter | Qt::AlignLeft, metrics.elidedText(text(phase.name), Qt::ElideRight, inside.width()));
@@ -312,6 +320,7 @@ void paintDecorations(QPainter& painter, const TimelineScene& scene, const QFont
     for (const LayoutRow& row : scene.layout.pinned) paintHeader(painter, scene, row, font);
     if (!scene.layout.pinned.empty()) painter.fillRect(QRectF(0, scene.bodyTop() - 2, scene.size.width(), 2), scene.colors.border);
     painter.fillRect(QRect(left - 1, 0, 1, scene.size.height()), scene.colors.border);
+    if (scene.landing) painter.fillRect(QRectF(0, *scene.landing - 1, scene.size.width(), 2), scene.colors.accent);
 
     paintRuler(painter, scene, font);
     painter.save();

@@ -83,8 +83,10 @@ void TimelinePainter::paintDensity(const TimelineScene& scene, const LayoutRow& 
     if (row.bands.empty()) return;
     const double height = (row.height - 2) / static_cast<double>(row.bands.size());
     for (std::size_t band = 0; band < row.bands.size(); ++band) {
-        visibleSlices(scene.document.trace, scene.document.index.rows(row.bands[band])[0], axis, rects_);
-        for (const SliceRect& rect : rects_) fill(rect.x0, rect.x1, y + 1 + static_cast<double>(band) * height, height, colorOf(rect));
+        for (const SliceRow& line : outermost(scene.document.index.rows(row.bands[band]))) {
+            visibleSlices(scene.document.trace, line, axis, rects_);
+            for (const SliceRect& rect : rects_) fill(rect.x0, rect.x1, y + 1 + static_cast<double>(band) * height, height, colorOf(rect));
+        }
     }
 }
 

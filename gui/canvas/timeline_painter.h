@@ -42,6 +42,7 @@ struct TimelineScene {
     std::optional<double> cursor = {};       ///< x within the body
     std::optional<std::uint32_t> hovered = {};
     std::optional<TimeRange> measuring = {}; ///< while a range is dragged
+    std::optional<double> landing = {};      ///< y where a dragged row would be put
     bool flows = true;
 
     int bodyWidth() const { return std::max(1, size.width() - metrics.header); }

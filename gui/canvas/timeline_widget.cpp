@@ -5,10 +5,12 @@
 
 #include <QMenu>
 #include <QMouseEvent>
+#include <QPaintEngine>
 #include <QPainter>
 #include <QToolTip>
 
 #include "gui/canvas/timeline_decorations.h"
+#include "gui/canvas/track_menu.h"
 
 namespace ringside::gui {
 
@@ -50,6 +52,8 @@ TimelineScene TimelineWidget::scene(const QSize& size) const {
     scene.hovered = hovered_;
     scene.measuring = measuring_;
     scene.flows = flows_;
+    if (drag_ == Drag::Row && cursor_)
+        if (const LayoutRow* onto = rowAtPoint(*cursor_)) scene.landing = scene.yOf(*onto) + (cursor_->y() > pressed_.y() ? onto->height : 0);
     return scene;
 }
 
@@ -76,7 +80,8 @@ void TimelineWidget::paintEvent(QPaintEvent*) {
     clock.start();
     {
         QPainter painter(this);
-        paintInto(painter, QSize(width() - (scrollBar_->isVisible() ? scrollBar_->width() : 0), height()), false);
+        const bool shapes = painter.paintEngine()->type() == QPaintEngine::SVG;  // rendered into a file, with all around it
+        paintInto(painter, QSize(width() - (scrollBar_->isVisible() ? scrollBar_->width() : 0), height()), shapes);
         if (scrollBar_->isVisible()) painter.fillRect(QRect(scrollBar_->x(), 0, scrollBar_->width(), metrics().top()), theme_.colors().window);
     }
     emit frameTime(static_cast<double>(clock.nsecsElapsed()) / 1e6);
@@ -181,8 +186,7 @@ void TimelineWidget::mousePressEvent(QMouseEvent* event) {
     pressed_ = event->position();
     const TimelineScene now = scene(size());
     if (pressed_.x() < now.metrics.header) {
-        if (event->button() != Qt::LeftButton) return;
-        if (const LayoutRow* row = rowAtPoint(pressed_)) toggle(*row);
+        if (event->button() == Qt::LeftButton && rowAtPoint(pressed_)) drag_ = Drag::MaybeRow;
         return;
     }
     pressedAt_ = now.axis().toTime(pressed_.x() - now.metrics.header);
@@ -207,6 +211,9 @@ void TimelineWidget::mouseMoveEvent(QMouseEvent* event) {
     } else if (drag_ == Drag::Pan) {
         session_.view().setWindow(panBy(pressedWindow_, -moved.x() / now.bodyWidth(), session_.view().trace()), ViewState::Move::Continuous);
         scrollBar_->setValue(static_cast<int>(pressedScroll_ - moved.y()));
+    } else if (drag_ == Drag::MaybeRow && std::abs(moved.y()) > 6) {
+        drag_ = Drag::Row;
+        setCursor(Qt::SizeVerCursor);
     } else if (drag_ == Drag::None) {
         const std::optional<std::uint32_t> slice = sliceAtPoint(event->position());
         if (slice != hovered_) {
@@ -250,8 +257,14 @@ std::vector<std::uint32_t> TimelineWidget::tracksBetween(double y0, double y1) c
 
 void TimelineWidget::mouseReleaseEvent(QMouseEvent* event) {
     ViewState& view = session_.view();
-    if (drag_ == Drag::Range && measuring_) {
+    if (drag_ == Drag::MaybeRow || drag_ == Drag::Row) {
+        const LayoutRow* row = rowAtPoint(pressed_);
+        const LayoutRow* onto = rowAtPoint(event->position());
+        if (row && drag_ == Drag::MaybeRow) view.setTrackOptions(toggled(view.trackOptions(), session_.document().index, *row));
+        else if (row && onto) view.setTrackOptions(withMoved(view.trackOptions(), layout_, *row, *onto));
+    } else if (drag_ == Drag::Range && measuring_) {
         view.select(*measuring_, tracksBetween(pressed_.y(), event->position().y()));
+        emit picked(Picked::Range);
     } else if (drag_ == Drag::MaybeRange) {
         const std::optional<std::uint32_t> slice = sliceAtPoint(event->position());
         const LayoutRow* row = rowAtPoint(event->position());
@@ -259,6 +272,7 @@ void TimelineWidget::mouseReleaseEvent(QMouseEvent* event) {
         if (row && row->kind == RowKind::Counter) view.setInstant(cursorTime());
         else if (slice) view.setInstant(session_.document().trace.start[*slice]);
         else view.clearSelection();
+        if (slice) emit picked(Picked::Slice);
     }
     drag_ = Drag::None;
     measuring_.reset();
@@ -274,57 +288,11 @@ void TimelineWidget::mouseDoubleClickEvent(QMouseEvent* event) {
     }
 }
 
-void TimelineWidget::toggle(const LayoutRow& row) {
-    TrackOptions options = session_.view().trackOptions();
-    if (row.kind == RowKind::Rank) {
-        options.collapsed.insert(row.rank);
-        options.expanded.erase(row.rank);
-    } else if (row.kind == RowKind::Density) {
-        options.collapsed.erase(row.rank);
-        options.expanded.insert(row.rank);
-    } else if (row.kind == RowKind::Track && session_.document().index.rowCount(row.track) > 1) {
-        if (!options.folded.erase(row.track)) options.folded.insert(row.track);
-    }
-    session_.view().setTrackOptions(options);
-}
-
 void TimelineWidget::contextMenuEvent(QContextMenuEvent* event) {
     const LayoutRow* row = rowAtPoint(event->pos());
     if (!row) return;
-    const LayoutRow chosen = *row;
-    const TrackOptions before = session_.view().trackOptions();
     QMenu menu(this);
-    const auto add = [&](const QString& title, auto change) {
-        menu.addAction(title, this, [this, before, change] {
-            TrackOptions options = before;
-            change(options);
-            session_.view().setTrackOptions(options);
-        });
-    };
-    if (chosen.kind == RowKind::Track) {
-        const bool pinned = std::find(before.pinned.begin(), before.pinned.end(), chosen.track) != before.pinned.end();
-        if (pinned) add("Unpin track", [track = chosen.track](TrackOptions& options) { std::erase(options.pinned, track); });
-        else add("Pin track to the top", [track = chosen.track](TrackOptions& options) { options.pinned.push_back(track); });
-        if (session_.document().index.rowCount(chosen.track) > 1)
-            add(chosen.folded ? "Show nested slices" : "Show the outermost slices only", [track = chosen.track](TrackOptions& options) {
-                if (!options.folded.erase(track)) options.folded.insert(track);
-            });
-        menu.addSeparator();
-    }
-    const std::vector<std::int64_t> ranks = ranksOf(session_.document().trace);
-    add(QString("Move rank %1 to the top").arg(chosen.rank), [rank = chosen.rank](TrackOptions& options) {
-        std::erase(options.order, rank);
-        options.order.insert(options.order.begin(), rank);
-    });
-    add("Collapse all ranks", [ranks](TrackOptions& options) {
-        options.expanded.clear();
-        options.collapsed.insert(ranks.begin(), ranks.end());
-    });
-    add("Open all ranks", [ranks](TrackOptions& options) {
-        options.collapsed.clear();
-        options.expanded.insert(ranks.begin(), ranks.end());
-    });
-    add("Undo all of this", [](TrackOptions& options) { options = {}; });
+    fillTrackMenu(menu, session_, *row);
     menu.exec(event->globalPos());
 }
 

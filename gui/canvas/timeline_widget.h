@@ -34,14 +34,17 @@ public:
     void reveal(std::uint32_t slice);
     /// Scrolls to a track's row; false if it is filtered away.
     bool scrollToTrack(std::uint32_t track);
-    /// The window follows `other`'s and the other way round: for two timelines above each other.
+    /// The picture at the painter's origin; `vector`: as shapes.
     void paintInto(QPainter& painter, const QSize& size, bool vector);
     void setFlowsShown(bool shown);
     bool flowsShown() const { return flows_; }
     /// Where the mouse is, in time; the middle of the window where it is elsewhere.
     Time cursorTime() const;
 
+    enum class Picked { Slice, Range };
+
 signals:
+    void picked(ringside::gui::TimelineWidget::Picked what);  ///< by the mouse, here: whoever wants to say more of it may come to the front
     void frameTime(double milliseconds);  ///< of each picture
     void hovered(const QString& text);    ///< for the status bar; empty: nothing
 
@@ -61,13 +64,12 @@ protected:
     void timerEvent(QTimerEvent* event) override;
 
 private:
-    enum class Drag { None, Range, Pan, MaybeRange, Scrollbar };
+    enum class Drag { None, Range, Pan, MaybeRange, MaybeRow, Row };
 
     TimelineScene scene(const QSize& size) const;
     void relayout();
     void documentChanged();
     const LayoutRow* rowAtPoint(const QPointF& point) const;
-    void toggle(const LayoutRow& row);
     void showTip(const QPoint& at);
     std::vector<std::uint32_t> tracksBetween(double y0, double y1) const;
     QString tipOf(std::uint32_t slice) const;

@@ -5,6 +5,7 @@
 // that is covered, and what covers most. A group narrower than a pixel is painted without looking at its slices.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -71,5 +72,9 @@ private:
     std::vector<SliceRow> rows_;
     std::vector<std::size_t> firstRow_ = {0};
 };
+
+/// What stands for a track where there is room for one line: its outermost slices and, painted over them, what nests in those. Profilers
+/// wrap kernels of collectives in an annotation; it is the kernels that one wants to see.
+inline std::span<const SliceRow> outermost(std::span<const SliceRow> rows) { return rows.first(std::min<std::size_t>(2, rows.size())); }
 
 }  // namespace ringside::gui

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -86,7 +87,11 @@ TrackLayout layoutTracks(const Trace& trace, const SliceIndex& index, const Trac
     }
     for (const std::int64_t rank : ranks) {
         OfRank& content = ofRank[rank];
-        std::stable_sort(content.tracks.begin(), content.tracks.end(), [&](std::uint32_t a, std::uint32_t b) { return orderOf(trace.tracks[a].kind) < orderOf(trace.tracks[b].kind); });
+        const auto placeOf = [&](std::uint32_t track) {
+            const auto asked = std::find(options.trackOrder.begin(), options.trackOrder.end(), track);
+            return std::pair(asked - options.trackOrder.begin(), orderOf(trace.tracks[track].kind));
+        };
+        std::stable_sort(content.tracks.begin(), content.tracks.end(), [&](std::uint32_t a, std::uint32_t b) { return placeOf(a) < placeOf(b); });
         if (!options.filter.empty() && !containsAnyCase(fmt::format("rank {}", rank), options.filter)) {
             std::erase_if(content.tracks, [&](std::uint32_t t) { return !containsAnyCase(trace.tracks[t].name, options.filter) && !containsAnyCase(std::string(nameOf(trace.tracks[t].kind)), options.filter); });
             std::erase_if(content.counters, [&](std::uint32_t c) { return !containsAnyCase(trace.counters[c].name, options.filter); });
@@ -126,12 +131,47 @@ TrackLayout layoutTracks(const Trace& trace, const SliceIndex& index, const Trac
             row.rank = rank;
             row.track = c;
             row.y = layout.height;
-            row.height = heights.counter;
+            row.height = trace.counters[c].series.size() > 1 || trace.counters[c].name.starts_with("memory") ? heights.stackedCounter : heights.counter;
             layout.rows.push_back(row);
             layout.height = row.bottom();
         }
     }
     return layout;
+}
+
+namespace {
+
+/// Of a list in the order shown: `what` stands where `where` stood.
+template <class T>
+void move(std::vector<T>& list, T what, T where) {
+    const auto from = std::find(list.begin(), list.end(), what), to = std::find(list.begin(), list.end(), where);
+    if (from == list.end() || to == list.end()) return;
+    if (from < to) std::rotate(from, from + 1, to + 1);
+    else std::rotate(to, from, from + 1);
+}
+
+}  // namespace
+
+TrackOptions withMoved(const TrackOptions& options, const TrackLayout& layout, const LayoutRow& row, const LayoutRow& onto) {
+    const auto isRank = [](const LayoutRow& r) { return r.kind == RowKind::Rank || r.kind == RowKind::Density; };
+    const auto isPinned = [&](const LayoutRow& r) { return std::find(options.pinned.begin(), options.pinned.end(), r.track) != options.pinned.end(); };
+    TrackOptions moved = options;
+    if (isRank(row)) {
+        moved.order.clear();
+        for (const LayoutRow& shown : layout.rows)
+            if (isRank(shown)) moved.order.push_back(shown.rank);
+        move(moved.order, row.rank, onto.rank);
+    } else if (row.kind == RowKind::Track && onto.kind == RowKind::Track && isPinned(row) && isPinned(onto)) {
+        move(moved.pinned, row.track, onto.track);
+    } else if (row.kind == RowKind::Track && onto.kind == RowKind::Track && row.rank == onto.rank && !isPinned(row) && !isPinned(onto)) {
+        std::vector<std::uint32_t> ofRank;
+        for (const LayoutRow& shown : layout.rows)
+            if (shown.kind == RowKind::Track && shown.rank == row.rank) ofRank.push_back(shown.track);
+        std::erase_if(moved.trackOrder, [&](std::uint32_t track) { return std::find(ofRank.begin(), ofRank.end(), track) != ofRank.end(); });
+        move(ofRank, row.track, onto.track);
+        moved.trackOrder.insert(moved.trackOrder.end(), ofRank.begin(), ofRank.end());
+    }
+    return moved;
 }
 
 std::pair<std::size_t, std::size_t> TrackLayout::visible(double top, double bottom) const {

@@ -19,6 +19,7 @@ struct TrackOptions {
     std::set<std::uint32_t> folded;               ///< tracks of which only the outermost row is shown
     std::vector<std::uint32_t> pinned;            ///< tracks that stay on top while the rest scrolls
     std::vector<std::int64_t> order;              ///< ranks that come first, in this order
+    std::vector<std::uint32_t> trackOrder;        ///< tracks that come first within their rank, in this order
     std::string filter;                           ///< part of a track's or counter's name, or of "rank 3"; any case; empty: all
     bool counters = true;
 
@@ -40,7 +41,7 @@ struct LayoutRow {
 };
 
 struct RowHeights {
-    double rank = 24, line = 18, counter = 76, density = 26, manyDensity = 14, gap = 3;
+    double rank = 24, line = 18, stackedCounter = 76, counter = 42, density = 26, manyDensity = 14, gap = 3;
 };
 
 struct TrackLayout {
@@ -63,6 +64,11 @@ bool isCollapsed(const TrackOptions& options, std::int64_t rank, std::size_t ran
 
 /// The counter of reserved bytes that is drawn as a line over `counter`; it has no row of its own.
 std::optional<std::uint32_t> reservedBeside(const Trace& trace, std::uint32_t counter);
+
+/// What the user asks for by dragging the name of one row onto that of another: ranks among ranks, tracks among those of their rank,
+/// pinned tracks among pinned ones. Going down it stands after the other, going up before it. Unchanged where the two do not mix.
+/// REQUIRES: both are rows of `layout`, which was made from `options`.
+TrackOptions withMoved(const TrackOptions& options, const TrackLayout& layout, const LayoutRow& row, const LayoutRow& onto);
 
 /// O(tracks log tracks).
 TrackLayout layoutTracks(const Trace& trace, const SliceIndex& index, const TrackOptions& options, const RowHeights& heights = {});

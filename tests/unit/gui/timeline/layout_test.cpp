@@ -1,4 +1,6 @@
 // Which row stands where; counters; flows; phases.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "gui/timeline/counter_geometry.h"
@@ -80,6 +82,58 @@ TEST(TrackLayout, RanksCanBePutInAnotherOrder) {
     options.collapsed = {0, 1, 2};
     options.order = {2, 0};
     EXPECT_EQ(namesOf(trace, layoutTracks(trace, SliceIndex(trace), options)), (std::vector<std::string>{"density 2", "density 0", "density 1"}));
+}
+
+TEST(TrackLayout, ARankIsDraggedToWhereAnotherStands) {
+    const Trace trace = ranks(4);
+    TrackOptions options;
+    options.collapsed = {0, 1, 3};
+    const auto drag = [&](std::int64_t rank, std::int64_t onto) {
+        const TrackLayout layout = layoutTracks(trace, SliceIndex(trace), options);
+        const auto rowOf = [&](std::int64_t r) { return *std::find_if(layout.rows.begin(), layout.rows.end(), [&](const LayoutRow& row) { return row.rank == r; }); };
+        options = withMoved(options, layout, rowOf(rank), rowOf(onto));
+        std::vector<std::string> names = namesOf(trace, layoutTracks(trace, SliceIndex(trace), options));
+        std::erase_if(names, [](const std::string& name) { return name.find(' ') == std::string::npos; });  // tracks of the open one
+        return names;
+    };
+    EXPECT_EQ(drag(0, 2), (std::vector<std::string>{"density 1", "rank 2", "density 0", "density 3"})) << "down: after it";
+    EXPECT_EQ(drag(3, 1), (std::vector<std::string>{"density 3", "density 1", "rank 2", "density 0"})) << "up: before it";
+    EXPECT_EQ(drag(2, 2), (std::vector<std::string>{"density 3", "density 1", "rank 2", "density 0"}));
+}
+
+TEST(TrackLayout, ATrackIsDraggedAmongThoseOfItsRankAndPinnedOnesAmongThemselves) {
+    const Trace trace = ranks(2);
+    TrackOptions options;
+    TrackLayout layout = layoutTracks(trace, SliceIndex(trace), options);
+    // Rows: rank 0, host, compute, nccl, rank 1, host, compute, nccl.
+    options = withMoved(options, layout, layout.rows[3], layout.rows[1]);
+    layout = layoutTracks(trace, SliceIndex(trace), options);
+    EXPECT_EQ(namesOf(trace, layout), (std::vector<std::string>{"rank 0", "nccl", "host", "compute", "rank 1", "host", "compute", "nccl"}));
+    options = withMoved(options, layout, layout.rows[5], layout.rows[7]);
+    layout = layoutTracks(trace, SliceIndex(trace), options);
+    EXPECT_EQ(namesOf(trace, layout), (std::vector<std::string>{"rank 0", "nccl", "host", "compute", "rank 1", "compute", "nccl", "host"}));
+    EXPECT_EQ(withMoved(options, layout, layout.rows[1], layout.rows[6]), options) << "a track stays with its rank";
+    options.pinned = {0, 1, 3};
+    layout = layoutTracks(trace, SliceIndex(trace), options);
+    EXPECT_EQ(withMoved(options, layout, layout.pinned[2], layout.pinned[0]).pinned, (std::vector<std::uint32_t>{3, 0, 1}));
+    EXPECT_EQ(withMoved(options, layout, layout.pinned[2], layout.rows[1]), options);
+}
+
+TEST(TrackLayout, CountersOfOneSeriesAreLowAndStackedOnesHigh) {
+    Trace trace = ranks(1);
+    CounterSeries load, memory;
+    load.name = "link load";
+    load.series = {"bytes per second"};
+    memory.name = "memory by category";
+    memory.series = {"parameters", "activations"};
+    for (CounterSeries* counter : {&load, &memory}) {
+        counter->at = {us(0)};
+        counter->values.assign(counter->series.size(), 1);
+        trace.counters.push_back(*counter);
+    }
+    const TrackLayout layout = layoutTracks(trace, SliceIndex(trace), {});
+    EXPECT_EQ(layout.rows[4].height, RowHeights().counter);
+    EXPECT_EQ(layout.rows[5].height, RowHeights().stackedCounter);
 }
 
 TEST(TrackLayout, FindsTheRowsOfAStretchByBinarySearch) {
