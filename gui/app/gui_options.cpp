@@ -116,7 +116,7 @@ Files that say that they are different ranks of one run are shown together, othe
   --ranks                the files are the ranks of one run, whatever they say
   --compare OTHER        put OTHER below FILE, steps aligned, with a table of differences
   --range START:END      select this range, like 10ms:25ms
-  --panel NAME           bring this panel to the front (a wrong name lists them)
+  --panel NAME           bring this panel to the front, or run this study: scaling, sweep (a wrong name lists all)
   --theme NAME           light, dark, colour-blind, colour-blind-dark
   --size WxH             size of the window in pixels
   --screenshot OUT.png   paint the window into a file (.png; .svg has the timeline alone) and exit; needs no display

@@ -19,7 +19,7 @@ struct GuiOptions {
     QSize size = {1440, 900};
     bool sizeGiven = false;
     std::optional<TimeRange> range;
-    QString panel;        ///< id of the panel in front
+    QString panel;        ///< id of the panel in front, or of a study to run
     QString compare;      ///< a second file, put below the first
     QString theme;        ///< empty: as kept from last time
     bool help = false, version = false;

@@ -7,6 +7,7 @@
 #include "gui/app/gui_options.h"
 #include "gui/app/main_window.h"
 #include "gui/app/screenshot.h"
+#include "model/base/heap.h"
 
 namespace ringside::gui {
 namespace {
@@ -54,8 +55,8 @@ int run(int argc, char** argv) {
     if (!theme.set(!options->theme.isEmpty() || !options->screenshot.isEmpty() ? options->theme : QSettings().value("theme").toString())) theme.set("light");
 
     MainWindow window(workspace, theme);
-    if (!options->panel.isEmpty() && !window.panelIds().contains(options->panel))
-        return fail({ErrorCode::Usage, fmt::format("'{}' is no panel; there are {}", options->panel.toStdString(), window.panelIds().join(", ").toStdString()), "--panel"});
+    if (const QStringList known = window.panelIds() + window.studyIds(); !options->panel.isEmpty() && !known.contains(options->panel))
+        return fail({ErrorCode::Usage, fmt::format("'{}' is no panel; there are {}", options->panel.toStdString(), known.join(", ").toStdString()), "--panel"});
     if (!options->screenshot.isEmpty()) {
         if (const Result<void> taken = takeScreenshot(window, workspace, *options); !taken) return fail(taken.error());
         return 0;
@@ -70,4 +71,7 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace ringside::gui
 
-int main(int argc, char** argv) { return ringside::gui::run(argc, argv); }
+int main(int argc, char** argv) {
+    ringside::keepFreedMemory();
+    return ringside::gui::run(argc, argv);
+}

@@ -5,13 +5,14 @@
 #include "gui/app/help_dialog.h"
 #include "gui/app/main_window.h"
 #include "gui/app/palette_dialog.h"
+#include "gui/canvas/document_view.h"
 
 namespace ringside::gui {
 
 void MainWindow::addCommands() {
     const auto view = [this](auto act) {
         return [this, act] {
-            if (Session* session = workspace_.current()) act(session->view());
+            if (DocumentView* shown = currentView()) act(shown->session().view());
         };
     };
     commands_.add({"file.open", "File", "Open…", "Opens traces and scenarios; files that say that they are ranks of one run are shown together", {QKeySequence::Open}, [this] { openFiles(); }});

@@ -22,6 +22,7 @@
 #include "gui/app/error_bar.h"
 #include "gui/app/panel_list.h"
 #include "gui/canvas/document_view.h"
+#include "gui/canvas/timeline_widget.h"
 #include "gui/compare/compare_view.h"
 #include "gui/study/study_view.h"
 
@@ -84,6 +85,8 @@ MainWindow::MainWindow(Workspace& workspace, Theme& theme, QWidget* parent) : QM
     addCompareCommands(context(), this);
     addStatusBar();
     commands_.fillMenus(*menuBar());
+    for (QAction* menu : menuBar()->actions())
+        if (menu->text() == "&Help") menuBar()->addAction(menu);  // last, where one looks for it
     addToolBar();
     fillRecentFiles();
     updateCommands();
@@ -96,7 +99,10 @@ MainWindow::~MainWindow() {
     workspace_.disconnect(this);
 }
 
-DocumentView* MainWindow::currentView() const { return qobject_cast<DocumentView*>(tabs_->currentWidget()); }
+DocumentView* MainWindow::currentView() const {
+    if (const auto* comparison = qobject_cast<CompareView*>(tabs_->currentWidget())) return &comparison->activeView();
+    return qobject_cast<DocumentView*>(tabs_->currentWidget());
+}
 
 void MainWindow::addPanels() {
     specs_ = allPanels();
@@ -120,6 +126,13 @@ QStringList MainWindow::panelIds() const {
     return ids;
 }
 
+QStringList MainWindow::studyIds() const {
+    QStringList ids;
+    for (const Command& command : commands_.all())
+        if (command.spec.id.startsWith("study.")) ids << command.spec.id.mid(6);
+    return ids;
+}
+
 bool MainWindow::showPanel(const QString& id) {
     const auto it = docks_.find(id);
     if (it == docks_.end()) return false;
@@ -127,6 +140,12 @@ bool MainWindow::showPanel(const QString& id) {
     it->second->show();
     it->second->raise();
     return true;
+}
+
+/// Of two panels behind each other the one that speaks of what was just picked comes to the front; any other that is there stays.
+void MainWindow::preferPanel(const QString& id, const QString& to) {
+    QDockWidget *wanted = docks_.at(id), *other = docks_.at(to);
+    if (!wanted->isHidden() && !other->visibleRegion().isEmpty() && tabifiedDockWidgets(other).contains(wanted)) wanted->raise();
 }
 
 void MainWindow::togglePanels() {
@@ -159,7 +178,7 @@ void MainWindow::lendRoom() {
     for (const auto& [id, dock] : docks_) {
         if (dock->isHidden() || dock->isFloating()) continue;
         const bool speaksOfADocument = dockWidgetArea(dock) == Qt::BottomDockWidgetArea, editsAScenario = id == "scenario";
-        if (!(speaksOfADocument && !currentView()) && !(editsAScenario && session && !session->document().scenario)) continue;
+        if (!(speaksOfADocument && !qobject_cast<DocumentView*>(tabs_->currentWidget())) && !(editsAScenario && session && !session->document().scenario)) continue;
         lent_.push_back(dock);
         if (!dock->visibleRegion().isEmpty()) lentInFront_.push_back(dock);
     }
@@ -204,6 +223,10 @@ void MainWindow::addSession(Session* session) {
         const int at = tabs_->indexOf(view);
         if (at >= 0) tabs_->setTabText(at, fontMetrics().elidedText(QString::fromStdString(session->document().title), Qt::ElideMiddle, 320));
     });
+    connect(&view->timeline(), &TimelineWidget::picked, this, [this](TimelineWidget::Picked what) {
+        if (what == TimelineWidget::Picked::Slice) preferPanel("details", "range");
+        else preferPanel("range", "details");
+    });
     tabs_->setCurrentIndex(index);
     middle_->setCurrentWidget(tabs_);
     const Document& document = session->document();
@@ -217,6 +240,7 @@ void MainWindow::addView(QWidget* view, const QString& title) {
 
 void MainWindow::tabChanged(int index) {
     if (auto* view = qobject_cast<DocumentView*>(tabs_->widget(index))) workspace_.setCurrent(&view->session());
+    if (index >= 0) tabs_->widget(index)->setFocus();
     lendRoom();
     setWindowTitle(index >= 0 ? tabs_->tabText(index) + " · Ringside" : "Ringside");
     if (index < 0) middle_->setCurrentWidget(empty_);
@@ -261,7 +285,8 @@ void MainWindow::showError(const Error& error) { error_->show(QString::fromStdSt
 void MainWindow::updateCommands() {
     const Session* session = workspace_.current();
     for (const Command& command : commands_.all())
-        if (command.spec.id.startsWith("view.") || command.spec.id.startsWith("go.")) command.action->setEnabled(session != nullptr);
+        if (command.spec.id.startsWith("view.")) command.action->setEnabled(session || currentView());
+        else if (command.spec.id.startsWith("go.")) command.action->setEnabled(tabs_->count() > 0);
 }
 
 void MainWindow::fillRecentFiles() {
@@ -291,6 +316,23 @@ void MainWindow::saveLayout() const {
     settings.setValue("geometry", saveGeometry());
     settings.setValue("docks", saveState());
     settings.setValue("theme", theme_.id());
+}
+
+/// Before the user moves anything the timeline gets most of the room.
+void MainWindow::showEvent(QShowEvent* event) {
+    QMainWindow::showEvent(event);
+    if (event->spontaneous() || (keepsSettings_ && QSettings().contains("docks"))) return;
+    resizeDocks({docks_.at("scenario")}, {440}, Qt::Horizontal);
+    resizeDocks({docks_.at("range")}, {std::max(190, height() * 3 / 10)}, Qt::Vertical);
+}
+
+/// Whatever has the focus and no use for W, S, A and D: they move the timeline.
+void MainWindow::keyPressEvent(QKeyEvent* event) {
+    DocumentView* view = currentView();
+    const bool plain = !(event->modifiers() & (Qt::ControlModifier | Qt::AltModifier));
+    if (!view || !plain || navigationKey(event->nativeScanCode(), event->key()) == NavigationKey::None || view->timeline().hasFocus()) return QMainWindow::keyPressEvent(event);
+    view->timeline().setFocus();
+    QApplication::sendEvent(&view->timeline(), event);
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {

@@ -21,6 +21,7 @@ namespace ringside::gui {
 class DocumentView;
 class EmptyState;
 class ErrorBar;
+class TableView;
 
 class MainWindow : public QMainWindow {
     Q_OBJECT
@@ -31,12 +32,16 @@ public:
 
     CommandRegistry& commands() { return commands_; }
     GuiContext context() { return {workspace_, theme_, commands_}; }
-    /// Null where the tab in front is no document.
+    /// What keys act on: the document in front, or of a comparison the side one works in. Null where there is no timeline.
     DocumentView* currentView() const;
+    /// The table one works in, or else the largest one that is shown; null where there is none.
+    TableView* tableInFront() const;
 
     /// False if there is none of that name.
     bool showPanel(const QString& id);
     QStringList panelIds() const;
+    /// "scaling" for the command "study.scaling".
+    QStringList studyIds() const;
     /// From and to QSettings: geometry, docks, recent files, theme.
     void restoreLayout();
     void saveLayout() const;
@@ -44,7 +49,9 @@ public:
     void showError(const Error& error);
 
 protected:
+    void showEvent(QShowEvent* event) override;
     void closeEvent(QCloseEvent* event) override;
+    void keyPressEvent(QKeyEvent* event) override;
     void dragEnterEvent(QDragEnterEvent* event) override;
     void dropEvent(QDropEvent* event) override;
 
@@ -59,6 +66,7 @@ private:
     void addSession(Session* session);
     void addView(QWidget* view, const QString& title);
     void tabChanged(int index);
+    void preferPanel(const QString& id, const QString& to);
     void closeTab(int index);
     int currentTab() const;
     void openFiles(bool together = false);

@@ -1,18 +1,14 @@
 #include "gui/app/screenshot.h"
 
-#include <QBuffer>
 #include <QCoreApplication>
 #include <QElapsedTimer>
 #include <QEventLoop>
-#include <QImage>
-#include <QPainter>
 
 #include "gui/canvas/document_view.h"
 #include "gui/compare/compare_view.h"
 #include "gui/core/background.h"
 #include "gui/scenario/predictor.h"
 #include "gui/study/study_runner.h"
-#include "traces/export/atomic_file.h"
 
 namespace ringside::gui {
 namespace {
@@ -20,6 +16,7 @@ namespace {
 void applyView(MainWindow& window, Workspace& workspace, const GuiOptions& options) {
     if (!options.panel.isEmpty()) window.showPanel(options.panel);
     if (options.panel == "path") window.commands().action("view.path")->trigger();  // whoever asks for it wants to see where it runs
+    if (QAction* study = window.commands().action("study." + options.panel)) study->trigger();
     Session* session = workspace.current();
     if (session && options.range) {
         session->view().select(clamp(*options.range, session->view().trace()));
@@ -63,16 +60,9 @@ Result<void> takeScreenshot(MainWindow& window, Workspace& workspace, const GuiO
     if (!settle(window)) return failure(ErrorCode::RuntimeFailure, options.screenshot.toStdString(), "the panels were not done after a minute");
     if (options.screenshot.endsWith(".svg", Qt::CaseInsensitive)) {
         if (!window.currentView()) return failure(ErrorCode::Usage, "--screenshot", "an .svg has the timeline alone, and no file was given");
-        return window.currentView()->savePicture(options.screenshot);
+        return savePicture(*window.currentView(), options.screenshot);
     }
-    QImage image(window.size() * window.devicePixelRatioF(), QImage::Format_RGB32);
-    image.setDevicePixelRatio(window.devicePixelRatioF());
-    window.render(&image);
-    QByteArray bytes;
-    QBuffer buffer(&bytes);
-    buffer.open(QIODevice::WriteOnly);
-    if (!image.save(&buffer, "PNG")) return failure(ErrorCode::RuntimeFailure, options.screenshot.toStdString(), "the picture could not be encoded");
-    return atomicWriteFile(options.screenshot.toStdString(), std::string_view(bytes.constData(), static_cast<std::size_t>(bytes.size())));
+    return savePicture(window, options.screenshot);
 }
 
 void applyWhenOpen(MainWindow& window, Workspace& workspace, const GuiOptions& options) {

@@ -1,6 +1,7 @@
 // The commands of the timeline in front.
 #include <algorithm>
 
+#include <QApplication>
 #include <QFileDialog>
 #include <QInputDialog>
 #include <QKeySequence>
@@ -12,6 +13,7 @@
 #include "gui/canvas/document_view.h"
 #include "gui/canvas/search_bar.h"
 #include "gui/canvas/timeline_widget.h"
+#include "gui/core/table_view.h"
 #include "traces/export/atomic_file.h"
 #include "traces/export/chrome_json.h"
 
@@ -56,6 +58,7 @@ void MainWindow::addTimelineCommands() {
     keysOnly("keys.click", "Click", "Select a slice; on a counter, an instant");
     keysOnly("keys.double", "Double-click", "Zoom to a slice");
     keysOnly("keys.header", "Click a name", "Collapse or open a rank, fold a track; the right button has more");
+    keysOnly("keys.order", "Drag a name", "Put a rank, a track of a rank or a pinned track in another place");
 
     commands_.add({"view.fit", "Timeline", "Centre, then fit", "Centres the selected slice or range; once more fits it", {QKeySequence("F")}, on([](DocumentView& shown) {
                        ViewState& view = shown.session().view();
@@ -115,28 +118,41 @@ void MainWindow::addTimelineCommands() {
                    on([](DocumentView& shown) { shown.timeline().setFlowsShown(!shown.timeline().flowsShown()); })});
 
     commands_.add({.id = "go.save-picture", .menu = "File", .title = "Save the view as a picture…", .help = "PNG, or SVG for print", .keys = {QKeySequence("Ctrl+Shift+S")},
-                   .run = on([this](DocumentView& shown) {
+                   .run = [this] {
+                       QWidget* shown = tabs_->currentWidget();
+                       if (!shown) return;
                        const QString path = QFileDialog::getSaveFileName(this, "Save the view", "timeline.png", "Pictures (*.png *.svg)");
                        if (path.isEmpty()) return;
-                       if (const Result<void> saved = shown.savePicture(path); !saved) showError(saved.error());
+                       if (const Result<void> saved = savePicture(*shown, path); !saved) showError(saved.error());
                        else workspace_.say("Wrote " + path);
-                   }), .shownKeys = {}, .separatorBefore = true});
+                   }, .shownKeys = {}, .separatorBefore = true});
+    commands_.add({"go.save-table", "File", "Save the table as CSV…", "The table one works in, or else the largest one shown", {QKeySequence("Ctrl+Alt+S")}, [this] {
+                       if (TableView* table = tableInFront()) table->saveCsv();
+                       else workspace_.say("No table is shown");
+                   }});
     commands_.add({"go.save-trace", "File", "Save as Chrome trace…", "For Perfetto and everything else that reads PyTorch's traces", {}, on([this](DocumentView& shown) {
                        const QString path = QFileDialog::getSaveFileName(this, "Save the trace", "trace.json", "Chrome traces (*.json)");
                        if (path.isEmpty()) return;
                        if (const Result<void> saved = writeChromeTrace(shown.session().document().trace, path.toStdString()); !saved) showError(saved.error());
                        else workspace_.say("Wrote " + path);
                    })});
-    commands_.add({"go.save-scenario", "File", "Save the scenario…", "The scenario as used, with every default filled in", {}, on([this](DocumentView& shown) {
+    commands_.add({"go.save-scenario", "File", "Save the scenario in full…", "The scenario as used, with every default filled in", {}, on([this](DocumentView& shown) {
                        const Document& document = shown.session().document();
                        if (!document.scenario) return showError({ErrorCode::AnswerIsNo, "this trace was not predicted here, so there is no scenario to save", document.title});
                        saveText("Save the scenario", "scenario.json", toJson(*document.scenario).dump(2) + "\n");
                    })});
-    commands_.add({"go.save-result", "File", "Save the result…", "The prediction as JSON, as `ringside predict --json` prints it", {}, on([this](DocumentView& shown) {
-                       const Document& document = shown.session().document();
-                       if (!document.prediction) return showError({ErrorCode::AnswerIsNo, "this trace was not predicted here, so there is no result to save", document.title});
-                       saveText("Save the result", "result.json", toJson(*document.scenario, *document.prediction).dump(2) + "\n");
-                   })});
+}
+
+TableView* MainWindow::tableInFront() const {
+    const QWidget* focus = QApplication::focusWidget();
+    TableView* largest = nullptr;
+    const auto area = [](const QWidget& widget) { return widget.width() * widget.height(); };
+    for (TableView* table : findChildren<TableView*>()) {
+        if (table->visibleRegion().isEmpty() || table->model()->rowCount() == 0) continue;
+        if (focus && (table == focus || table->isAncestorOf(focus))) return table;
+        if (!largest || area(*table) > area(*largest)) largest = table;
+    }
+    return largest;
 }
 
 void MainWindow::saveText(const QString& title, const QString& suggested, const std::string& text) {

@@ -28,22 +28,25 @@ DocumentView::DocumentView(Session& session, const GuiContext& context, bool leg
     connect(timeline_, &TimelineWidget::hovered, &context.workspace, &Workspace::say);
 }
 
-Result<void> DocumentView::savePicture(const QString& path) {
+Result<void> savePicture(QWidget& view, const QString& path) {
     QByteArray bytes;
     QBuffer buffer(&bytes);
     buffer.open(QIODevice::WriteOnly);
     if (path.endsWith(".svg", Qt::CaseInsensitive)) {
+        auto* document = qobject_cast<DocumentView*>(&view);
+        QWidget& shown = document ? static_cast<QWidget&>(document->timeline()) : view;
         QSvgGenerator svg;
         svg.setOutputDevice(&buffer);
-        svg.setSize(timeline_->size());
-        svg.setViewBox(timeline_->rect());
-        svg.setTitle(QString::fromStdString(session_.document().title));
+        svg.setSize(shown.size());
+        svg.setViewBox(shown.rect());
+        svg.setTitle(document ? QString::fromStdString(document->session().document().title) : view.windowTitle());
         QPainter painter(&svg);
-        timeline_->paintInto(painter, timeline_->size(), true);
+        if (document) document->timeline().paintInto(painter, shown.size(), true);
+        else shown.render(&painter);
     } else {
-        QImage image(size() * devicePixelRatioF(), QImage::Format_RGB32);
-        image.setDevicePixelRatio(devicePixelRatioF());
-        render(&image);
+        QImage image(view.size() * view.devicePixelRatioF(), QImage::Format_RGB32);
+        image.setDevicePixelRatio(view.devicePixelRatioF());
+        view.render(&image);
         if (!image.save(&buffer, "PNG")) return failure(ErrorCode::RuntimeFailure, path.toStdString(), "the picture could not be encoded");
     }
     return atomicWriteFile(path.toStdString(), std::string_view(bytes.constData(), static_cast<std::size_t>(bytes.size())));

@@ -20,13 +20,13 @@ public:
     TimelineWidget& timeline() { return *timeline_; }
     SearchBar& search() { return *search_; }
 
-    /// The view as a picture: .svg as shapes, everything else as PNG.
-    Result<void> savePicture(const QString& path);
-
 private:
     Session& session_;
     SearchBar* search_;
     TimelineWidget* timeline_;
 };
+
+/// What a widget shows, as a picture: .svg as shapes (of a document its timeline alone), everything else as PNG.
+Result<void> savePicture(QWidget& view, const QString& path);
 
 }  // namespace ringside::gui

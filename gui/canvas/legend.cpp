@@ -5,14 +5,20 @@
 #include <QPainter>
 
 namespace ringside::gui {
+namespace {
+constexpr int kFirstLine = 24, kFurtherLine = 17;
+}
 
 Legend::Legend(Session& session, Theme& theme, QWidget* parent) : QWidget(parent), session_(session), theme_(theme) {
-    setFixedHeight(24);
-    connect(&session_, &Session::documentChanged, this, [this] { update(); });
+    setFixedHeight(kFirstLine);
+    connect(&session_, &Session::documentChanged, this, [this] {
+        fitHeight();
+        update();
+    });
     connect(&theme_, &Theme::changed, this, [this] { update(); });
 }
 
-QSize Legend::sizeHint() const { return {400, 24}; }
+QSize Legend::sizeHint() const { return {400, kFirstLine}; }
 
 std::vector<std::pair<QColor, QString>> Legend::entries() const {
     const Trace& trace = session_.document().trace;
@@ -33,29 +39,45 @@ std::vector<std::pair<QColor, QString>> Legend::entries() const {
     return list;
 }
 
+QFont Legend::small() const {
+    QFont small = font();
+    small.setPointSizeF(small.pointSizeF() * 0.9);
+    return small;
+}
+
+std::vector<Legend::Entry> Legend::placed() const {
+    const QFontMetricsF metrics(small());
+    std::vector<Entry> list;
+    double x = 12;
+    int line = 0;
+    for (const auto& [color, name] : entries()) {
+        const double wide = metrics.horizontalAdvance(name), before = color.isValid() ? 15 : 10;
+        if (x + before + wide > width() && x > 12) x = 12, ++line;
+        list.push_back({color, name, x, wide, line});
+        x += before + wide + (color.isValid() ? 19 : 16);
+    }
+    return list;
+}
+
+void Legend::fitHeight() {
+    const std::vector<Entry> list = placed();
+    setFixedHeight(kFirstLine + (list.empty() ? 0 : list.back().line) * kFurtherLine);
+}
+
+void Legend::resizeEvent(QResizeEvent*) { fitHeight(); }
+
 void Legend::paintEvent(QPaintEvent*) {
     QPainter painter(this);
     const ThemeColors& colors = theme_.colors();
     painter.fillRect(rect(), colors.window);
     painter.setPen(colors.border);
     painter.drawLine(0, 0, width(), 0);
-    QFont small = font();
-    small.setPointSizeF(small.pointSizeF() * 0.9);
-    painter.setFont(small);
-    double x = 12;
-    for (const auto& [color, name] : entries()) {
-        const double wide = QFontMetricsF(small).horizontalAdvance(name);
-        if (!color.isValid()) {
-            painter.setPen(colors.text);
-            painter.drawText(QRectF(x + 10, 1, wide + 4, height()), Qt::AlignVCenter | Qt::AlignLeft, name);
-            x += wide + 26;
-            continue;
-        }
-        if (x + wide + 20 > width()) break;
-        painter.fillRect(QRectF(x, height() / 2.0 - 4, 10, 10), color);
-        painter.setPen(colors.muted);
-        painter.drawText(QRectF(x + 15, 1, wide + 4, height()), Qt::AlignVCenter | Qt::AlignLeft, name);
-        x += wide + 34;
+    painter.setFont(small());
+    for (const Entry& entry : placed()) {
+        const double y = entry.line * kFurtherLine;
+        if (entry.color.isValid()) painter.fillRect(QRectF(entry.x, y + kFirstLine / 2.0 - 4, 10, 10), entry.color);
+        painter.setPen(entry.color.isValid() ? colors.muted : colors.text);
+        painter.drawText(QRectF(entry.x + (entry.color.isValid() ? 15 : 10), y + 1, entry.width + 4, kFirstLine), Qt::AlignVCenter | Qt::AlignLeft, entry.name);
     }
 }
 

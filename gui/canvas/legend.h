@@ -16,9 +16,20 @@ public:
 
 protected:
     void paintEvent(QPaintEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
 
 private:
+    struct Entry {
+        QColor color;  ///< invalid: a caption
+        QString name;
+        double x = 0, width = 0;
+        int line = 0;
+    };
     std::vector<std::pair<QColor, QString>> entries() const;
+    /// In as many lines as they need.
+    std::vector<Entry> placed() const;
+    QFont small() const;
+    void fitHeight();
     Session& session_;
     Theme& theme_;
 };

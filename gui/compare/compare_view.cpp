@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include <QApplication>
 #include <QCheckBox>
 #include <QComboBox>
 #include <QFileDialog>
@@ -49,10 +50,10 @@ CompareView::CompareView(const GuiContext& context, DocumentPtr upper, DocumentP
     link_ = new LinkedViews(upper_->view(), lower_->view(), this);
     upperStep_ = new QComboBox;
     lowerStep_ = new QComboBox;
-    const Steps above = stepsOf(upper_->document().trace, upperRank_), below = stepsOf(lower_->document().trace, lowerRank_);
-    fillSteps(upperStep_, above);
-    fillSteps(lowerStep_, below);
-    if (const auto aligned = alignedSteps(above, below); !aligned.empty()) {
+    const Steps upperSteps = stepsOf(upper_->document().trace, upperRank_), lowerSteps = stepsOf(lower_->document().trace, lowerRank_);
+    fillSteps(upperStep_, upperSteps);
+    fillSteps(lowerStep_, lowerSteps);
+    if (const auto aligned = alignedSteps(upperSteps, lowerSteps); !aligned.empty()) {
         upperStep_->setCurrentIndex(static_cast<int>(aligned.front().first));
         lowerStep_->setCurrentIndex(static_cast<int>(aligned.front().second));
     }
@@ -78,8 +79,15 @@ CompareView::CompareView(const GuiContext& context, DocumentPtr upper, DocumentP
     bar->addWidget(together_);
     bar->setSpacing(8);
     auto* split = new QSplitter(Qt::Vertical);
-    split->addWidget(framed(caption("Above:", upper_->document()), new DocumentView(*upper_, context, false)));
-    split->addWidget(framed(caption("Below:", lower_->document()), new DocumentView(*lower_, context)));
+    auto *above = new DocumentView(*upper_, context, false), *below = new DocumentView(*lower_, context);
+    split->addWidget(framed(caption("Above:", upper_->document()), above));
+    split->addWidget(framed(caption("Below:", lower_->document()), below));
+    active_ = above;
+    setFocusProxy(above);
+    connect(qApp, &QApplication::focusChanged, this, [this, above, below](QWidget*, QWidget* now) {
+        for (DocumentView* view : {above, below})
+            if (now && (view == now || view->isAncestorOf(now))) active_ = view;
+    });
     split->addWidget(table_);
     split->setStretchFactor(0, 3);
     split->setStretchFactor(1, 3);

@@ -13,6 +13,7 @@ class QLabel;
 namespace ringside::gui {
 
 class DeltaTable;
+class DocumentView;
 class LinkedViews;
 
 class CompareView : public QWidget {
@@ -26,6 +27,8 @@ public:
     DeltaTable& table() { return *table_; }
     LinkedViews& link() { return *link_; }
     QString summary() const;
+    /// The side one works in; the upper one to begin with.
+    DocumentView& activeView() const { return *active_; }
 
 private:
     static void fillSteps(QComboBox* box, const Steps& steps);
@@ -39,6 +42,7 @@ private:
     QCheckBox *linked_, *together_;
     QLabel* summary_;
     DeltaTable* table_;
+    DocumentView* active_;
     std::int64_t upperRank_ = 0, lowerRank_ = 0;  ///< whose steps are aligned
 };
 

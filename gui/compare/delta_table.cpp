@@ -72,7 +72,7 @@ void HistogramPair::paintEvent(QPaintEvent*) {
     painter.drawText(foot, Qt::AlignHCenter, QString("at most %1 in a bin").arg(most));
     const double top = area.bottom() + 5 + line;
     double x = area.left();
-    for (const auto& [name, color] : {std::pair{"upper", colors.seriesColor(0)}, std::pair{"lower", colors.seriesColor(1)}}) {
+    for (const auto& [name, color] : {std::pair{"above", colors.seriesColor(0)}, std::pair{"below", colors.seriesColor(1)}}) {
         painter.fillRect(QRectF(x, top + 4, 9, 9), color);
         painter.drawText(QRectF(x + 14, top, 80, line), Qt::AlignLeft, name);
         x += 70;

@@ -25,7 +25,7 @@ void Panel::follow(Session* session) {
 
 void Panel::outdated() {
     stale_ = true;
-    if (isVisible()) timer_.start();
+    if (isWanted()) timer_.start();
 }
 
 void Panel::refreshNow() {

@@ -39,6 +39,8 @@ protected:
     /// Shows what the session says. Called (together for many changes, and only while visible) after the session, its document,
     /// the focus range, the chosen slice, the instant or the theme changed.
     virtual void refresh() = 0;
+    /// Whether anybody sees what it works out.
+    virtual bool isWanted() const { return isVisible(); }
     void showEvent(QShowEvent* event) override;
     /// Asks for a refresh soon.
     void outdated();

@@ -146,6 +146,7 @@ void TableView::contextMenuEvent(QContextMenuEvent* event) {
 
 void TableView::keyPressEvent(QKeyEvent* event) {
     if (event->matches(QKeySequence::Copy)) copy();
+    else if (!event->text().isEmpty() && event->text().front().isLetter()) event->ignore();  // they move the timeline
     else QTableView::keyPressEvent(event);
 }
 

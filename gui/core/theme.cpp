@@ -1,5 +1,7 @@
 #include "gui/core/theme.h"
 
+#include <cmath>
+
 #include <QApplication>
 #include <QStyleFactory>
 
@@ -10,19 +12,20 @@ namespace {
 constexpr std::array<const char*, kSliceCategories> kCategoriesLight = {"#4c86d6", "#8a63c9", "#e08a2c", "#2fa39a", "#8c98a8", "#c3c9d2", "#5b8c5a"};
 constexpr std::array<const char*, kSliceCategories> kCategoriesDark = {"#5b9bf0", "#a883e6", "#f0a04b", "#3dbdb2", "#7f8b9c", "#4d5766", "#77b075"};
 // Okabe and Ito's palette, told apart with any colour vision; wait stays grey.
-constexpr std::array<const char*, kSliceCategories> kCategoriesSafe = {"#0072b2", "#cc79a7", "#e69f00", "#009e73", "#7d8794", "#c3c9d2", "#56b4e9"};
-constexpr std::array<const char*, kSliceCategories> kCategoriesSafeDark = {"#3f9fdc", "#d88fb7", "#f0b429", "#1fb98d", "#8591a1", "#4d5766", "#7cc8f2"};
+constexpr std::array<const char*, kSliceCategories> kCategoriesSafe = {"#0072b2", "#cc79a7", "#e69f00", "#009e73", "#5a6470", "#c3c9d2", "#56b4e9"};
+constexpr std::array<const char*, kSliceCategories> kCategoriesSafeDark = {"#3f9fdc", "#d88fb7", "#f0b429", "#1fb98d", "#6b7685", "#4d5766", "#7cc8f2"};
 
 const std::vector<const char*> kSeriesLight = {"#4c86d6", "#e08a2c", "#8a63c9", "#3f9d58", "#d4576b", "#2fa39a", "#b0892f", "#77818e"};
 const std::vector<const char*> kSeriesDark = {"#5b9bf0", "#f0a04b", "#a883e6", "#63c07c", "#ee7d8d", "#3dbdb2", "#d1ab4f", "#98a3b1"};
-const std::vector<const char*> kSeriesSafe = {"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#7d8794"};
+const std::vector<const char*> kSeriesSafe = {"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#5a6470"};
+const std::vector<const char*> kSeriesSafeDark = {"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#c4ccd6"};
 
 template <class Names>
 std::vector<QColor> colorsOf(const Names& names) {
     return {names.begin(), names.end()};
 }
 
-ThemeColors make(const char* id, const char* title, bool dark, const std::array<const char*, kSliceCategories>& categories, const std::vector<const char*>& series) {
+ThemeColors make(const char* id, const char* title, bool dark, const std::array<const char*, kSliceCategories>& categories, const std::vector<const char*>& series, bool safe = false) {
     ThemeColors c;
     c.id = id;
     c.title = title;
@@ -33,6 +36,10 @@ ThemeColors make(const char* id, const char* title, bool dark, const std::array<
     } else {
         c.window = "#f4f6f9", c.base = "#ffffff", c.raised = "#e9edf2", c.border = "#cdd4de", c.grid = "#e6eaf0", c.text = "#1d2530", c.muted = "#5f6b7c";
         c.accent = "#1f6fd6", c.warning = "#a86a00", c.good = "#1e8a56", c.bad = "#c8323c", c.selection = "#1f6fd6";
+    }
+    if (safe) {  // less and more are blue and orange
+        c.good = dark ? "#56b4e9" : "#0072b2";
+        c.bad = dark ? "#f0803c" : "#d55e00";
     }
     for (std::size_t i = 0; i < categories.size(); ++i) c.categories[i] = QColor(categories[i]);
     c.series = colorsOf(series);
@@ -75,16 +82,18 @@ QColor ThemeColors::shadeOf(SliceCategory category, int shade) const {
 }
 
 QColor ThemeColors::textOn(const QColor& background) {
-    const double luminance = 0.299 * background.red() + 0.587 * background.green() + 0.114 * background.blue();
-    return luminance > 140 ? QColor("#10151c") : QColor("#ffffff");
+    // White where it has a contrast of three (WCAG: 1.05 / (luminance + 0.05)); else nearly black.
+    const auto linear = [](double c) { return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4); };
+    const double luminance = 0.2126 * linear(background.redF()) + 0.7152 * linear(background.greenF()) + 0.0722 * linear(background.blueF());
+    return luminance > 0.3 ? QColor("#10151c") : QColor("#ffffff");
 }
 
 const std::vector<ThemeColors>& allThemes() {
     static const std::vector<ThemeColors> themes = {
         make("light", "Light", false, kCategoriesLight, kSeriesLight),
         make("dark", "Dark", true, kCategoriesDark, kSeriesDark),
-        make("colour-blind", "Colour-blind safe", false, kCategoriesSafe, kSeriesSafe),
-        make("colour-blind-dark", "Colour-blind safe, dark", true, kCategoriesSafeDark, kSeriesSafe),
+        make("colour-blind", "Colour-blind safe", false, kCategoriesSafe, kSeriesSafe, true),
+        make("colour-blind-dark", "Colour-blind safe, dark", true, kCategoriesSafeDark, kSeriesSafeDark, true),
     };
     return themes;
 }

@@ -40,10 +40,10 @@ void CollectivesPanel::fill() {
     if (!session() || session()->shared() != matchedOf_) return;
     const Trace& trace = matchedOf_->trace;
     const TimeRange range = session()->view().focus();
-    std::vector<TableColumn> columns = {{"Operation"}, {"Start", {}, true, "start_s"}, {"Bytes", "of the whole buffer", true, "bytes"}, {"Type"}, {"Group"}, {"Ranks", "in the group", true}, {"Seen", "ranks of this trace that took part", true},
+    std::vector<TableColumn> columns = {{"Operation"}, {"Start", {}, true, "start_s"}, {"Bytes", "of the whole buffer", true, "bytes"}, {"Ranks", "in the group", true},
                                         {"Algorithm", "and protocol; a hint where it was read from a kernel's name"}, {"Duration", "from the first arrival to the last end", true, "duration_s"},
-                                        {"Longest wait", "of a rank for the slowest", true, "wait_s"}, {"Transfer", "the shortest slice: of the rank that came last", true, "transfer_s"},
-                                        {"algbw GB/s", "bytes / transfer", true, "algbw_gb_per_s"}, {"busbw GB/s", "algbw × the operation's factor, as nccl-tests has it", true, "busbw_gb_per_s"}};
+                                        {"Wait", "the longest of a rank for the slowest", true, "wait_s"}, {"Transfer", "the shortest slice: of the rank that came last", true, "transfer_s"},
+                                        {"algbw GB/s", "bytes / transfer", true, "algbw_gb_per_s"}, {"busbw GB/s", "algbw × the operation's factor, as nccl-tests has it", true, "busbw_gb_per_s"}, {"Type"}, {"Group"}, {"Seen", "ranks of this trace that took part", true}};
     std::vector<TableRow> rows;
     for (const MatchedCollective& matched : matched_) {
         if (matched.end <= range.begin || matched.begin >= range.end || matched.slices.empty()) continue;
@@ -52,9 +52,9 @@ void CollectivesPanel::fill() {
         for (const std::uint32_t slice : matched.slices) wait = std::max(wait, waitOf(trace, matched, slice));
         TableCell name = TableCell::ofText(details.op);
         name.color = colors().of(SliceCategory::Communication);
-        rows.push_back({{name, TableCell::of(matched.begin - matchedOf_->range.begin), TableCell::ofBytes(details.bytes), TableCell::ofText(details.dtype), TableCell::ofText(details.group.empty() ? "all" : details.group),
-                         TableCell::ofCount(details.groupSize), TableCell::ofCount(static_cast<std::int64_t>(matched.slices.size())), TableCell::ofText(details.algorithm.empty() ? "–" : details.algorithm + " " + details.protocol),
-                         TableCell::of(matched.end - matched.begin), TableCell::of(wait), TableCell::of(matched.transfer), gigabytesPerSecond(matched.algbw), gigabytesPerSecond(matched.busbw)}, matched.slices.front()});
+        rows.push_back({{name, TableCell::of(matched.begin - matchedOf_->range.begin), TableCell::ofBytes(details.bytes), TableCell::ofCount(details.groupSize), TableCell::ofText(details.algorithm.empty() ? "–" : details.algorithm + " " + details.protocol),
+                         TableCell::of(matched.end - matched.begin), TableCell::of(wait), TableCell::of(matched.transfer), gigabytesPerSecond(matched.algbw), gigabytesPerSecond(matched.busbw),
+                         TableCell::ofText(details.dtype), TableCell::ofText(details.group.empty() ? "all" : details.group), TableCell::ofCount(static_cast<std::int64_t>(matched.slices.size()))}, matched.slices.front()});
     }
     table_->setTable(std::move(columns), std::move(rows));
 }

@@ -31,13 +31,16 @@ PathPanel::PathPanel(const GuiContext& context, QWidget* parent) : Panel(context
                           }});
 }
 
+/// What it draws on the timeline is seen also while the panel is behind others.
+bool PathPanel::isWanted() const { return Panel::isWanted() || overlay_->isChecked(); }
+
 void PathPanel::refresh() {
     if (!session()) {
         table_->setTable({}, {});
         return bar_->setShares("Critical path", {});
     }
     const TimeRange range = session()->view().focus();
-    if (answeredOf_ == session()->shared() && answeredFor_ == range) return;
+    if (answeredOf_ == session()->shared() && answeredFor_ == range) return fill();
     background_.start([document = session()->shared(), range](std::stop_token) { return Answer{tracePath(document->trace, range.begin, range.end), sliceSlack(document->trace, range.begin, range.end)}; },
                       [this, document = session()->shared(), range](Answer answer) {
                           answeredOf_ = document;

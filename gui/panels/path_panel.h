@@ -24,6 +24,7 @@ public:
 
 protected:
     void refresh() override;
+    bool isWanted() const override;
 
 private:
     struct Answer {

@@ -36,7 +36,7 @@ void StudyChart::show(ChartContent content) {
 
 QColor StudyChart::colorOf(const ChartLine& line) const {
     const ThemeColors& colors = theme_.colors();
-    return line.color == -1 ? colors.accent : line.color == -2 ? colors.muted : colors.seriesColor(static_cast<std::size_t>(line.color));
+    return line.color == -1 ? colors.text : line.color == -2 ? colors.muted : colors.seriesColor(static_cast<std::size_t>(line.color));
 }
 
 void StudyChart::rebuild() {

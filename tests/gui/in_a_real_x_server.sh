@@ -1,6 +1,7 @@
 #!/bin/sh
 # The whole program in a real X server: it paints and ends, refuses what it cannot read, and does what a person asks of it by keys and
-# mouse: open, zoom, select, edit a scenario, compare, export. $1: the program, $2: a scenario, $3: a folder to write to.
+# mouse: open, zoom, select, edit a scenario, compare, export, end while a study runs, and be as it was left when it starts again.
+# $1: the program, $2: a scenario, $3: a folder to write to.
 set -u
 gui=$1 scenario=$2 out=$3
 for tool in Xvfb xdotool; do
@@ -9,7 +10,7 @@ done
 fail() { echo "FAILED: $1"; exit 1; }
 
 mkdir -p "$out"
-rm -rf "$out"/display "$out"/*.png "$out"/*.svg "$out"/*.json "$out"/log "$out"/config
+rm -rf "$out"/display "$out"/*.png "$out"/*.svg "$out"/*.json "$out"/*.csv "$out"/log "$out"/config
 Xvfb -displayfd 3 -screen 0 1400x900x24 -nolisten tcp 3>"$out/display" 2>/dev/null &
 server=$!
 trap 'kill $server 2>/dev/null' EXIT
@@ -31,16 +32,28 @@ timeout 60 "$gui" "$scenario" --screenshot "$out/part.png" --size 1280x800 --ran
 cmp -s "$out/whole.png" "$out/part.png" && fail "--range shows what is shown without it"
 timeout 60 "$gui" "$scenario" --compare "$scenario" --screenshot "$out/compare.png" --size 1280x800 2>"$out/log" || fail "--compare: $(cat "$out/log")"
 cmp -s "$out/whole.png" "$out/compare.png" && fail "--compare shows what is shown without it"
+QT_SCALE_FACTOR=2 timeout 60 "$gui" "$scenario" --screenshot "$out/sharp.png" --size 1280x800 2>"$out/log" || fail "on a screen of high resolution: $(cat "$out/log")"
+# A PNG says its width and height at bytes 16 to 23.
+[ "$(od -An -tx1 -j16 -N8 "$out/sharp.png" | tr -d ' \n')" = 00000a0000000640 ] || fail "1280x800 on a screen of two pixels per unit is not 2560 x 1600"
 timeout 60 "$gui" "$out/nothing.json" --screenshot "$out/none.png" 2>"$out/log"
 code=$?
 [ $code -eq 3 ] || fail "a file that is not there ends with $code instead of 3"
 grep -q nothing.json "$out/log" || fail "the error does not name the file: $(cat "$out/log")"
 
 # A window that a person uses. It must end by itself, with 0.
-timeout 300 "$gui" "$scenario" 2>"$out/log" &
-program=$!
-window=$(timeout 30 xdotool search --sync --onlyvisible --name Ringside 2>/dev/null | head -n 1)
-[ -n "$window" ] || fail "no window appears: $(cat "$out/log")"
+start() {
+    timeout 300 "$gui" "$scenario" 2>"$out/log" &
+    program=$!
+    window=$(timeout 30 xdotool search --sync --onlyvisible --name Ringside 2>/dev/null | head -n 1)
+    [ -n "$window" ] || fail "no window appears: $(cat "$out/log")"
+    focus "$window"
+    sleep 1
+}
+ends() {
+    wait $program
+    code=$?
+    [ $code -eq 0 ] || fail "the program ends with $code: $(cat "$out/log")"
+}
 keys() { for key in "$@"; do xdotool key --delay 20 "$key"; sleep 0.1; done; }
 focus() { xdotool windowfocus --sync "$1"; sleep 0.2; }  # there is no window manager to give it
 dialog() {
@@ -63,22 +76,27 @@ save_as() {
     done
     focus "$window"
 }
-focus "$window"
-sleep 1
+start
 
-# Zoom in, to the right, out; help; then the whole again and a range by dragging with the mouse.
-xdotool mousemove 700 300
-keys w w d s F1
+# Zoom in and to the right; help; then the whole again and a range by dragging with the mouse.
+keys ctrl+shift+s
+save_as 'Save the view' "$out/before.svg"
+xdotool mousemove 500 300
+keys w w d ctrl+shift+s
+save_as 'Save the view' "$out/zoomed.svg"
+cmp -s "$out/before.svg" "$out/zoomed.svg" && fail "W and D move nothing"
+keys F1
 dialog 'Keys and commands'
 keys Escape
 focus "$window"
 keys 0 ctrl+shift+s
-save_as 'Save the view' "$out/before.svg"
+save_as 'Save the view' "$out/whole.svg"
+grep -q '0 ms' "$out/whole.svg" || fail "0 does not show the whole trace again"
 xdotool mousemove 600 300 mousedown 1 mousemove 700 300 mousemove 800 300 mouseup 1
 sleep 0.3
 keys ctrl+shift+s
 save_as 'Save the view' "$out/selected.svg"
-cmp -s "$out/before.svg" "$out/selected.svg" && fail "dragging selects nothing"
+cmp -s "$out/whole.svg" "$out/selected.svg" && fail "dragging selects nothing"
 
 # Keep the result, change the micro-batch, see the change in what is saved, and compare.
 keys Escape ctrl+k ctrl+s
@@ -99,8 +117,22 @@ grep -q '"step_time_s"' "$out/result.json" || fail "the result is no result"
 keys ctrl+shift+k
 sleep 1
 xdotool getwindowname "$window" | grep -q Compare || fail "no comparison opens: $(xdotool getwindowname "$window")"
+keys ctrl+alt+s
+save_as 'Save the table' "$out/deltas.csv"
+grep -q '^Name,slices_above' "$out/deltas.csv" || fail "the table of the comparison is saved as $(head -n 1 "$out/deltas.csv")"
+
+# Another theme by the command palette, then the end while a study runs.
+keys ctrl+shift+p
+xdotool type --delay 10 'colour-blind dark'
+keys Return
+focus "$window"
+keys ctrl+shift+g ctrl+q
+ends
+
+# It starts as it was left.
+start
 keys ctrl+q
-wait $program
-code=$?
-[ $code -eq 0 ] || fail "the program ends with $code: $(cat "$out/log")"
+ends
+grep -q 'theme=colour-blind-dark' "$out"/config/ringside/ringside-gui.conf || fail "the theme is not kept"
+grep -q "recentFiles=.*$(basename "$scenario")" "$out"/config/ringside/ringside-gui.conf || fail "the file is not remembered"
 echo "passed"

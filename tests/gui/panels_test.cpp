@@ -94,8 +94,15 @@ TEST(CollectivesPanel, HasTheBandwidthsOfNcclTests) {
     CollectivesPanel& panel = f.panel<CollectivesPanel>("collectives");
     ASSERT_EQ(panel.table().model()->rowCount(), 1);
     // 8 MB in 80 µs: 100 GB/s; an all-reduce of 4 ranks moves 2·3/4 of that.
-    EXPECT_EQ(Fixture::cell(panel.table(), 0, 11), "100.00");
-    EXPECT_EQ(Fixture::cell(panel.table(), 0, 12), "150.00");
+    QStringList row;
+    for (int c = 0; c < panel.table().model()->columnCount(); ++c) row << panel.table().model()->headerData(c, Qt::Horizontal).toString() + "=" + Fixture::cell(panel.table(), 0, c);
+    EXPECT_EQ(row, QStringList({"Operation=allreduce", "Start=60.0 µs", "Bytes=7.63 MiB", "Ranks=4", "Algorithm=RING SIMPLE", "Duration=80.0 µs", "Wait=0 s", "Transfer=80.0 µs", "algbw GB/s=100.00",
+                                "busbw GB/s=150.00", "Type=Float", "Group=all", "Seen=1"}))
+        << row.join("; ").toStdString();
+    // A click on the row leads to its slice.
+    TableView& table = const_cast<TableView&>(panel.table());
+    QTest::mouseClick(table.viewport(), Qt::LeftButton, {}, table.visualRect(table.model()->index(0, 3)).center());
+    EXPECT_EQ(f.session->view().slice(), 2U);
     f.session->view().select({us(0), us(10)});
     settle(f.window);
     EXPECT_EQ(panel.table().model()->rowCount(), 0) << "it follows the range";
