@@ -1,5 +1,6 @@
 #include "gui/compare/compare_view.h"
 
+#include <algorithm>
 #include <tuple>
 
 #include <QApplication>
@@ -9,6 +10,7 @@
 #include <QInputDialog>
 #include <QLabel>
 #include <QSettings>
+#include <QSignalBlocker>
 #include <QSplitter>
 #include <QVBoxLayout>
 
@@ -23,12 +25,6 @@ namespace ringside::gui {
 namespace {
 
 QString text(const std::string& utf8) { return QString::fromStdString(utf8); }
-
-QLabel* caption(const char* place, const Document& document) {
-    auto* label = new QLabel(QString("<b>%1</b>&nbsp; %2").arg(place, text(document.title).toHtmlEscaped()));
-    label->setContentsMargins(12, 3, 12, 3);
-    return label;
-}
 
 QWidget* framed(QLabel* title, QWidget* view) {
     auto* box = new QWidget;
@@ -50,10 +46,11 @@ CompareView::CompareView(const GuiContext& context, DocumentPtr upper, DocumentP
     link_ = new LinkedViews(upper_->view(), lower_->view(), this);
     upperStep_ = new QComboBox;
     lowerStep_ = new QComboBox;
-    const Steps upperSteps = stepsOf(upper_->document().trace, upperRank_), lowerSteps = stepsOf(lower_->document().trace, lowerRank_);
-    fillSteps(upperStep_, upperSteps);
-    fillSteps(lowerStep_, lowerSteps);
-    if (const auto aligned = alignedSteps(upperSteps, lowerSteps); !aligned.empty()) {
+    upperTitle_ = new QLabel;
+    lowerTitle_ = new QLabel;
+    for (QLabel* title : {upperTitle_, lowerTitle_}) title->setContentsMargins(12, 3, 12, 3);
+    fillSteps();
+    if (const auto aligned = alignedSteps(stepsOf(upper_->document().trace, upperRank_), stepsOf(lower_->document().trace, lowerRank_)); !aligned.empty()) {
         upperStep_->setCurrentIndex(static_cast<int>(aligned.front().first));
         lowerStep_->setCurrentIndex(static_cast<int>(aligned.front().second));
     }
@@ -79,14 +76,13 @@ CompareView::CompareView(const GuiContext& context, DocumentPtr upper, DocumentP
     bar->addWidget(together_);
     bar->setSpacing(8);
     auto* split = new QSplitter(Qt::Vertical);
-    auto *above = new DocumentView(*upper_, context, false), *below = new DocumentView(*lower_, context);
-    split->addWidget(framed(caption("Above:", upper_->document()), above));
-    split->addWidget(framed(caption("Below:", lower_->document()), below));
-    active_ = above;
-    setFocusProxy(above);
-    connect(qApp, &QApplication::focusChanged, this, [this, above, below](QWidget*, QWidget* now) {
-        for (DocumentView* view : {above, below})
-            if (now && (view == now || view->isAncestorOf(now))) active_ = view;
+    upperView_ = active_ = new DocumentView(*upper_, context, false);
+    lowerView_ = new DocumentView(*lower_, context);
+    split->addWidget(framed(upperTitle_, upperView_));
+    split->addWidget(framed(lowerTitle_, lowerView_));
+    connect(qApp, &QApplication::focusChanged, this, [this](QWidget*, QWidget* now) {
+        for (DocumentView* view : {upperView_, lowerView_})
+            if (now && (view == now || view->isAncestorOf(now))) workIn(*view);
     });
     split->addWidget(table_);
     split->setStretchFactor(0, 3);
@@ -105,19 +101,64 @@ CompareView::CompareView(const GuiContext& context, DocumentPtr upper, DocumentP
     connect(&upper_->view(), &ViewState::selectionChanged, this, &CompareView::refresh);
     connect(&lower_->view(), &ViewState::selectionChanged, this, &CompareView::refresh);
     connect(&context.theme, &Theme::changed, this, &CompareView::refresh);
+    connect(upper_, &Session::documentChanged, this, &CompareView::documentChanged);
+    connect(lower_, &Session::documentChanged, this, &CompareView::documentChanged);
     align();
+    workIn(*upperView_);
 }
 
-void CompareView::fillSteps(QComboBox* box, const Steps& steps) {
-    for (const Step& step : steps.steps) box->addItem(QString("step %1 (%2)").arg(step.number).arg(text(formatTime(step.length()))));
-    if (steps.steps.empty()) box->addItem("the whole trace");
-    box->setEnabled(steps.steps.size() > 1);
+CompareView::~CompareView() {
+    qApp->disconnect(this);  // the focus moves while its parts are taken down
+    // Whoever follows the side that goes away follows a tab again.
+    Workspace& workspace = context_.workspace;
+    if (workspace.current() == upper_ || workspace.current() == lower_) workspace.setCurrent(workspace.sessions().empty() ? nullptr : workspace.sessions().back());
 }
+
+void CompareView::workIn(DocumentView& side) {
+    active_ = &side;
+    setFocusProxy(active_);
+    for (const auto& [title, place, session, view] : {std::tuple{upperTitle_, "Above:", upper_, upperView_}, std::tuple{lowerTitle_, "Below:", lower_, lowerView_}}) {
+        title->setText(QString("<b>%1</b>&nbsp; %2").arg(place, text(session->document().title).toHtmlEscaped()));
+        title->setForegroundRole(view == active_ ? QPalette::Link : QPalette::WindowText);
+    }
+    if (isVisible()) context_.workspace.setCurrent(&active_->session());
+}
+
+void CompareView::showEvent(QShowEvent* event) {
+    QWidget::showEvent(event);
+    context_.workspace.setCurrent(&active_->session());
+}
+
+void CompareView::documentChanged() {
+    fillSteps();
+    alignShift();
+    workIn(*active_);
+    refresh();
+}
+
+void CompareView::fillSteps() {
+    for (const auto& [box, session, rank] : {std::tuple{upperStep_, upper_, upperRank_}, std::tuple{lowerStep_, lower_, lowerRank_}}) {
+        const QSignalBlocker quiet(box);
+        const int chosen = box->currentIndex();
+        const Steps steps = stepsOf(session->document().trace, rank);
+        box->clear();
+        for (const Step& step : steps.steps) box->addItem(QString("step %1 (%2)").arg(step.number).arg(text(formatTime(step.length()))));
+        if (steps.steps.empty()) box->addItem("the whole trace");
+        box->setCurrentIndex(std::clamp(chosen, 0, box->count() - 1));
+        box->setEnabled(steps.steps.size() > 1);
+    }
+}
+
+TimeRange CompareView::chosenStep(bool above) const {
+    const Trace& trace = (above ? upper_ : lower_)->document().trace;
+    return stepRange(trace, above ? upperRank_ : lowerRank_, static_cast<std::size_t>(std::max(0, (above ? upperStep_ : lowerStep_)->currentIndex())));
+}
+
+void CompareView::alignShift() { link_->setShift(chosenStep(false).begin - chosenStep(true).begin); }
 
 void CompareView::align() {
-    const TimeRange above = stepRange(upper_->document().trace, upperRank_, static_cast<std::size_t>(std::max(0, upperStep_->currentIndex())));
-    const TimeRange below = stepRange(lower_->document().trace, lowerRank_, static_cast<std::size_t>(std::max(0, lowerStep_->currentIndex())));
-    link_->setShift(below.begin - above.begin);
+    alignShift();
+    const TimeRange above = chosenStep(true), below = chosenStep(false);
     // Both steps whole, the longer one decides.
     const Time length = std::max(above.length(), below.length());
     const Time room = Time::fromPicoseconds(length.picoseconds() / 40);
@@ -126,11 +167,7 @@ void CompareView::align() {
 }
 
 void CompareView::refresh() {
-    const auto rangeOf = [&](Session& session, std::int64_t rank, const QComboBox* step) {
-        if (session.view().selection()) return *session.view().selection();
-        return stepRange(session.document().trace, rank, static_cast<std::size_t>(std::max(0, step->currentIndex())));
-    };
-    const TimeRange above = rangeOf(*upper_, upperRank_, upperStep_), below = rangeOf(*lower_, lowerRank_, lowerStep_);
+    const TimeRange above = upper_->view().selection().value_or(chosenStep(true)), below = lower_->view().selection().value_or(chosenStep(false));
     Deltas deltas = deltasOf(upper_->document().trace, above, lower_->document().trace, below, together_->isChecked());
     const bool selected = upper_->view().selection().has_value();
     const double before = above.length().seconds(), after = below.length().seconds();

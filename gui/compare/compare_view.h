@@ -21,17 +21,28 @@ class CompareView : public QWidget {
 public:
     /// Both documents are not null.
     CompareView(const GuiContext& context, DocumentPtr upper, DocumentPtr lower, QWidget* parent = nullptr);
+    ~CompareView() override;
 
     Session& upper() { return *upper_; }
     Session& lower() { return *lower_; }
     DeltaTable& table() { return *table_; }
     LinkedViews& link() { return *link_; }
     QString summary() const;
-    /// The side one works in; the upper one to begin with.
+    /// The side one works in, the upper one to begin with: keys act on it, panels speak of it, the scenario panel edits it.
     DocumentView& activeView() const { return *active_; }
+    void workIn(DocumentView& side);
+    DocumentView& upperView() { return *upperView_; }
+    DocumentView& lowerView() { return *lowerView_; }
+
+protected:
+    void showEvent(QShowEvent* event) override;
 
 private:
-    static void fillSteps(QComboBox* box, const Steps& steps);
+    /// Another version of one side: its name and steps; the chosen ones and the zoom stay.
+    void documentChanged();
+    void fillSteps();
+    TimeRange chosenStep(bool above) const;
+    void alignShift();
     void align();
     void refresh();
 
@@ -42,7 +53,8 @@ private:
     QCheckBox *linked_, *together_;
     QLabel* summary_;
     DeltaTable* table_;
-    DocumentView* active_;
+    DocumentView *upperView_, *lowerView_, *active_;
+    QLabel *upperTitle_, *lowerTitle_;
     std::int64_t upperRank_ = 0, lowerRank_ = 0;  ///< whose steps are aligned
 };
 

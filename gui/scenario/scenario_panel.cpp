@@ -177,7 +177,9 @@ void ScenarioPanel::compareWith(const DocumentPtr& kept) {
         context().workspace.say("Keep a result first (Ctrl+K), then change the scenario");
         return;
     }
-    context().workspace.showView(new CompareView(context(), kept, shown_), "Compare: " + QString::fromStdString(shortTitle(*shown_->scenario)));
+    auto* comparison = new CompareView(context(), kept, shown_);
+    comparison->workIn(comparison->lowerView());  // what is edited further stands below what was kept
+    context().workspace.showView(comparison, "Compare: " + QString::fromStdString(shortTitle(*shown_->scenario)));
 }
 
 Result<void> ScenarioPanel::saveScenario(const QString& path) const {

@@ -10,6 +10,7 @@
 #include "gui/app/main_window.h"
 #include "gui/compare/delta_table.h"
 #include "gui/compare/linked_views.h"
+#include "gui/scenario/scenario_panel.h"
 #include "gui/topology/topology_panel.h"
 
 namespace ringside::gui {
@@ -75,6 +76,32 @@ TEST(CompareView, FollowsASelectedRangeAndThemes) {
     EXPECT_TRUE(view->summary().contains("Selected range"));
     f.theme.set("dark");
     EXPECT_LT(view->table().deltas().rows.size(), all);
+}
+
+TEST(CompareView, AnEditedScenarioIsComparedAtOnce) {
+    CompareFixture f;
+    f.window.show();
+    auto* panel = f.window.findChild<ScenarioPanel*>();
+    f.workspace.add(f.predicted(kDdp));
+    f.window.showPanel("scenario");
+    panel->refreshNow();
+    f.window.commands().action("scenario.keep")->trigger();
+    f.window.commands().action("scenario.compareKept")->trigger();
+    auto* view = f.window.findChild<CompareView*>();
+    ASSERT_NE(view, nullptr);
+    EXPECT_EQ(f.workspace.current(), &view->lower()) << "below stands what is edited, above what was kept";
+    panel->refreshNow();
+    EXPECT_EQ(view->table().deltas().rows.front().change(), Time());
+    const TimeRange window = {Time(), Time::fromMicroseconds(2000)};
+    view->upper().view().setWindow(window);
+    panel->edit("training.micro_batch", 8);
+    for (int i = 0; i < 1000 && panel->predictor().busy(); ++i) QTest::qWait(5);
+    EXPECT_EQ(view->lower().document().scenario->training.microBatch, 8);
+    EXPECT_EQ(view->upper().document().scenario->training.microBatch, 4);
+    EXPECT_GT(view->table().deltas().rows.front().change(), Time());
+    EXPECT_TRUE(view->summary().contains("+")) << view->summary().toStdString();
+    EXPECT_EQ(view->upper().view().window(), window) << "the zoom stays";
+    EXPECT_EQ(f.workspace.sessions().front()->document().scenario->training.microBatch, 4) << "and so does the tab it came from";
 }
 
 TEST(CompareView, GetsTheRoomOfPanelsThatSpeakOfTheDocumentBehindIt) {

@@ -369,12 +369,29 @@ TEST(CompareKeys, ActOnTheSideOneWorksIn) {
     EXPECT_LT(view->upper().view().window().length(), before.length());
     EXPECT_EQ(view->lower().view().window().length(), view->upper().view().window().length()) << "linked";
     EXPECT_EQ(f.view.window(), behind) << "the document behind stays as it is";
-    for (DocumentView* side : view->findChildren<DocumentView*>())
-        if (&side->session() == &view->lower()) side->timeline().setFocus();
+    EXPECT_EQ(f.workspace.current(), &view->upper()) << "panels speak of it too";
+    view->lowerView().timeline().setFocus();
     EXPECT_EQ(&f.window.currentView()->session(), &view->lower());
+    EXPECT_EQ(f.workspace.current(), &view->lower());
     view->lower().view().selectSlice(f.slice("backward"));
     f.key(Qt::Key_BracketLeft);
     EXPECT_EQ(view->lower().view().slice(), f.slice("launch"));
+    f.window.commands().action("file.close")->trigger();
+    EXPECT_EQ(f.workspace.current(), f.session) << "the tab that is left";
+}
+
+TEST(Keys, HeldOnesMoveOnUntilTheyAreLetGo) {
+    Fixture f;
+    f.key(Qt::Key_W);
+    const double tap = f.view.window().length().seconds();
+    f.key(Qt::Key_0);
+    QTest::keyPress(&f.timeline(), Qt::Key_W);
+    QTest::qWait(400);
+    QTest::keyRelease(&f.timeline(), Qt::Key_W);
+    const TimeRange held = f.view.window();
+    EXPECT_LT(held.length().seconds(), 0.9 * tap);
+    QTest::qWait(60);
+    EXPECT_EQ(f.view.window(), held);
 }
 
 TEST(CompareRanges, AreEachSidesOwnWhileZoomIsNotLinked) {

@@ -376,6 +376,47 @@ TEST(MarkerFile, ThatIsNotOursIsNeverWrittenOver) {
     EXPECT_EQ(file.readAll(), "{\"format\": \"somebody else's\"}");
 }
 
+TEST(GuiOptions, SayWhatToShowAndWhatIsWrongWithThem) {
+    const Result<GuiOptions> options = parseGuiOptions({"a.json", "--screenshot", "out.png", "--size=1600x900", "--range", "10ms:25ms", "--panel", "range", "--compare", "b.json", "--theme", "dark"});
+    ASSERT_TRUE(options) << options.error().toString();
+    EXPECT_EQ(options->screenshot, "out.png");
+    EXPECT_EQ(options->size, QSize(1600, 900));
+    EXPECT_EQ(options->range, (TimeRange{Time::fromMicroseconds(10'000), Time::fromMicroseconds(25'000)}));
+    EXPECT_EQ(options->panel, "range");
+    EXPECT_EQ(options->compare, "b.json");
+    EXPECT_EQ(options->theme, "dark");
+    const auto wrong = [](const QStringList& arguments) {
+        const Result<GuiOptions> parsed = parseGuiOptions(arguments);
+        EXPECT_FALSE(parsed);
+        return parsed ? std::string() : parsed.error().toString();
+    };
+    EXPECT_NE(wrong({"--size", "big"}).find("like 1600x900"), std::string::npos);
+    EXPECT_NE(wrong({"--range", "25ms:10ms"}).find("ends (10.0 ms) before it starts"), std::string::npos) << wrong({"--range", "25ms:10ms"});
+    EXPECT_NE(wrong({"--screenshot", "out.jpg"}).find("neither .png nor .svg"), std::string::npos);
+    EXPECT_NE(wrong({"--theme", "pink"}).find("colour-blind-dark"), std::string::npos);
+    EXPECT_NE(wrong({"--compare", "b.json"}).find("needs a file"), std::string::npos);
+    EXPECT_NE(wrong({"--wide"}).find("no such flag"), std::string::npos);
+    EXPECT_NE(wrong({"--panel"}).find("needs a value"), std::string::npos);
+}
+
+TEST(Screenshot, PaintsThePanelTheRangeTheComparisonAndTheStudyThatWereAskedFor) {
+    const auto picture = [&](QStringList arguments) {
+        Fixture f;
+        QTemporaryDir folder;
+        const QString path = folder.filePath("out.png");
+        const Result<GuiOptions> options = parseGuiOptions(QStringList{kScenario, "--screenshot", path, "--size", "1400x900"} + arguments);
+        EXPECT_TRUE(options);
+        const Result<void> taken = takeScreenshot(f.window, f.workspace, *options);
+        EXPECT_TRUE(taken) << taken.error().toString();
+        const QImage image(path);
+        EXPECT_EQ(image.size(), QSize(1400, 900));
+        return image;
+    };
+    std::vector<QImage> all = {picture({}), picture({"--panel", "collectives"}), picture({"--range", "1ms:2ms"}), picture({"--compare", kScenario}), picture({"--panel", "sweep"}), picture({"--panel", "path"})};
+    for (std::size_t i = 0; i < all.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j) EXPECT_NE(all[i], all[j]) << i << " and " << j;
+}
+
 TEST(GuiOptions, RanksTakesAllFilesTogether) {
     const Result<GuiOptions> options = parseGuiOptions({"a.json", "--ranks", "b.json"});
     ASSERT_TRUE(options) << options.error().toString();

@@ -114,6 +114,9 @@ TEST(HistogramPanel, CountsTheSlicesOfTheChosenName) {
     HistogramPanel& panel = f.panel<HistogramPanel>("histogram");
     EXPECT_EQ(panel.histogram().slices, 2);
     EXPECT_EQ(panel.histogram().mean, us(50));
+    f.session->view().select({us(0), us(30)});
+    settle(f.window);
+    EXPECT_EQ(panel.histogram().slices, 1) << "it follows the range";
 }
 
 TEST(HistogramPanel, TakesTheLayersOfANameTogetherUnlessToldNotTo) {

@@ -62,6 +62,20 @@ TEST(ScenarioPanel, TypingANumberGivesANewPrediction) {
     EXPECT_EQ(f.workspace.sessions().size(), 1U) << "editing keeps the tab";
 }
 
+TEST(ScenarioPanel, EverySettingSaysItsUnitRangeDefaultAndKey) {
+    PanelFixture f;
+    EXPECT_EQ(f.in<QDoubleSpinBox>("training.seq_len")->suffix(), " tokens");
+    EXPECT_EQ(f.in<QDoubleSpinBox>("what_if.latency_us"), nullptr) << "what-ifs stand on top, not in the form";
+    const QString tip = f.in<QDoubleSpinBox>("strategy.bucket_mb")->toolTip();
+    for (const char* said : {"From ", "Default: 25", "strategy.bucket_mb"}) EXPECT_TRUE(tip.contains(said)) << said << " in " << tip.toStdString();
+    for (const FormField& field : f.panel->form().fields()) {
+        FieldRow* row = f.panel->view().row(field.path);
+        if (!row) continue;
+        EXPECT_TRUE(row->findChild<QLabel*>()->toolTip().contains(QString::fromStdString(field.path))) << field.path;
+        EXPECT_FALSE(field.help.empty()) << field.path;
+    }
+}
+
 TEST(ScenarioPanel, DraggingASliderGoesThroughPowersOfTwo) {
     PanelFixture f;
     auto* slider = f.in<QSlider>("training.micro_batch");

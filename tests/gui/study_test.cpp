@@ -1,6 +1,7 @@
 // Studies: rows, fronts, progress, cancelling, and closing while one runs.
 #include "gui/study/study_view.h"
 
+#include <QComboBox>
 #include <QLineEdit>
 #include <QSignalSpy>
 #include <QTest>
@@ -120,6 +121,42 @@ TEST(StudyView, ASweepShowsItsFrontAndSaysWhatIsWrongWithAnAxis) {
     f.settle(view.sweep());
     EXPECT_TRUE(view.sweep().runner().said().contains("micro_batch")) << view.sweep().runner().said().toStdString();
     EXPECT_EQ(view.sweep().rows().size(), 32U) << "the old rows stay";
+}
+
+TEST(StudyView, DrawsEveryFigureAlsoMoneyAndMemory) {
+    StudyFixture f;
+    StudyView view(f.window.context(), kScenario);
+    view.scaling().findChild<QLineEdit*>("devices")->setText("1-4");
+    view.scaling().findChild<QLineEdit*>("strategies")->setText("ddp");
+    view.scaling().start();
+    f.settle(view.scaling());
+    auto* figure = view.scaling().findChild<QComboBox*>("figure");
+    QStringList shown;
+    for (int i = 0; i < figure->count(); ++i) {
+        figure->setCurrentIndex(i);
+        const ChartContent& content = view.scaling().chart().content();
+        shown << content.y;
+        ASSERT_FALSE(content.lines.empty()) << content.y.toStdString();
+        EXPECT_EQ(content.lines[0].points.size(), 3U) << content.y.toStdString();
+    }
+    for (const char* wanted : {"Efficiency", "Speed-up", "memory", "USD"}) EXPECT_TRUE(shown.join("; ").contains(wanted)) << wanted << " in " << shown.join("; ").toStdString();
+}
+
+TEST(StudyView, AClickOnAPointOpensItsTimelineInATab) {
+    StudyFixture f;
+    auto* view = new StudyView(f.window.context(), kScenario);
+    f.workspace.showView(view, "Study");
+    view->showSweep();
+    f.window.resize(1400, 900);
+    f.window.show();
+    view->sweep().start();
+    f.settle(view->sweep());
+    QTest::qWait(50);  // the chart lays itself out
+    StudyChart& chart = view->sweep().chart();
+    const ChartPoint point = chart.content().lines[0].points[1];
+    QTest::mouseClick(chart.viewport(), Qt::LeftButton, {}, chart.placeOf(point).toPoint());
+    ASSERT_NE(f.workspace.current(), nullptr);
+    EXPECT_EQ(Json(f.workspace.current()->document().scenarioAsGiven).dump(), view->sweep().rows()[point.row].document.dump());
 }
 
 TEST(StudyView, CancelEndsAStudySoonAndKeepsTheWindowAlive) {
