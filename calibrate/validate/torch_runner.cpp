@@ -1,60 +1,29 @@
 #include "calibrate/validate/torch_runner.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <thread>
+#include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "calibrate/execute/local_scenario.h"
 #include "calibrate/fit/robust.h"
-#include "calibrate/ranks/launch.h"
-#include "calibrate/ranks/run_command.h"
-#include "calibrate/validate/torch_script.h"
+#include "calibrate/ranks/shaped_link.h"
+#include "calibrate/validate/torch_collectives.h"
+#include "calibrate/validate/torch_process.h"
+#include "model/cost/measured_collectives.h"
 #include "sim/prediction.h"
-#include "traces/export/atomic_file.h"
-#include "traces/import/torch_profiler_kernels.h"
 
 namespace ringside {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr std::chrono::minutes kLongestRun(10);  // Python says nothing while it works
-constexpr const char* kShapedInterface = "eth0";
 constexpr int kSteps = 10;
-
-/// A folder of our own that goes when we do.
-class TempFolder {
-public:
-    static Result<TempFolder> create() {
-        std::string pattern = (fs::temp_directory_path() / "ringside-torch-XXXXXX").string();
-        if (!::mkdtemp(pattern.data())) return failure(ErrorCode::RuntimeFailure, pattern, "cannot make a folder for PyTorch's script");
-        return TempFolder(pattern);
-    }
-    TempFolder(TempFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-    TempFolder& operator=(TempFolder&& other) noexcept {
-        std::swap(path_, other.path_);
-        return *this;
-    }
-    ~TempFolder() {
-        std::error_code ignored;
-        if (!path_.empty()) fs::remove_all(path_, ignored);
-    }
-    std::string file(const std::string& name) const { return (path_ / name).string(); }
-
-private:
-    explicit TempFolder(fs::path path) : path_(std::move(path)) {}
-    fs::path path_;
-};
 
 struct TorchJob {
     Json model;
     std::int64_t batch = 1;
     std::string strategy, optimizer;
-    double bucketMb = 25;
+    std::optional<double> bucketMb;  ///< left out: the framework's own
     int ranks = 1, steps = kSteps, warmUp = 2;
     std::optional<double> linkBitsPerSecond;
 };
@@ -62,69 +31,35 @@ struct TorchJob {
 struct TorchSteps {
     std::vector<double> seconds;  ///< per step: of the slowest rank
     double communication = 0;     ///< of a step of rank 0
-    std::string version;
 };
 
-Result<TorchSteps> runTorch(const TorchJob& job, const std::string& python) {
-    TRY(const TempFolder folder, TempFolder::create());
-    TRY_VOID(atomicWriteFile(folder.file("train.py"), std::string(torchScript())));
-    LaunchOptions launch;
-    launch.timeout = kLongestRun;
-    std::unique_ptr<ShapedLink> link;
-    if (job.linkBitsPerSecond && job.ranks > 1) {
-        TRY(link, ShapedLink::create({job.ranks, *job.linkBitsPerSecond}));
-        launch.link = link.get();
-    }
-    const bool pinned = job.ranks <= static_cast<int>(std::thread::hardware_concurrency());
-    TRY(const std::vector<std::string> results, launchLocalRanks(job.ranks, launch, [&](LocalRank& rank) -> Result<std::string> {
-            const int r = rank.env().rank;
-            const Json asked = {{"model", job.model}, {"batch", job.batch}, {"strategy", job.strategy}, {"optimizer", job.optimizer}, {"bucket_mb", job.bucketMb}, {"steps", job.steps}, {"warm_up", job.warmUp},
-                                {"rank", r}, {"world", job.ranks}, {"store", folder.file("store")}, {"interface", link ? kShapedInterface : "lo"}, {"core", pinned ? r : -1}, {"trace", folder.file("trace.json")}};
-            const std::string in = folder.file(fmt::format("job{}.json", r)), out = folder.file(fmt::format("steps{}.json", r));
-            TRY_VOID(atomicWriteFile(in, asked.dump()));
-            rank.progress("PyTorch");
-            TRY_VOID(runCommand({python, folder.file("train.py"), in, out}));
-            TRY(const Json answer, readJsonFile(out));
-            return answer.dump();
-        }));
+Result<TorchSteps> runTorch(const TorchJob& job) {
+    TRY(const TorchAnswers answers, runTorchRanks(job.ranks, job.linkBitsPerSecond,
+                                                  {{"model", job.model}, {"batch", job.batch}, {"strategy", job.strategy}, {"optimizer", job.optimizer}, {"bucket_mb", job.bucketMb ? Json(*job.bucketMb) : Json()}, {"steps", job.steps}, {"warm_up", job.warmUp}}));
     TorchSteps steps;
-    for (const std::string& text : results) {
-        TRY(const Json json, parseJson(text, "PyTorch's steps"));
-        const std::vector<double> seconds = json["seconds"].get<std::vector<double>>();
+    for (const Json& answer : answers.ranks) {
+        const std::vector<double> seconds = answer["seconds"].get<std::vector<double>>();
         steps.seconds.resize(seconds.size());
         for (std::size_t s = 0; s < seconds.size(); ++s) steps.seconds[s] = std::max(steps.seconds[s], seconds[s]);
-        steps.version = json["torch"].get<std::string>();
     }
-    if (job.ranks > 1) {
-        TRY(const ProfiledKernels profiled, readTorchProfile(folder.file("trace.json")));
-        for (const ProfiledCollective& collective : profiled.collectives) steps.communication += collective.seconds;
-    }
+    if (answers.profile)
+        for (const ProfiledCollective& collective : answers.profile->collectives) steps.communication += collective.seconds;
     return steps;
-}
-
-/// A reduce-scatter of PyTorch's Gloo costs what an all-reduce of the same buffer does.
-void reduceScatterAsAllReduce(Scenario& scenario) {
-    scenario.pricing.collectives.gloo.reduceScatterIsAllReduce = true;
-    for (Profile& profile : scenario.profiles) {
-        std::vector<CollectiveCurve> curves;
-        for (const CollectiveCurve& curve : profile.collectives) {
-            if (curve.op == CollectiveOp::ReduceScatter) continue;
-            curves.push_back(curve);
-            if (curve.op != CollectiveOp::AllReduce) continue;
-            curves.push_back(curve);
-            curves.back().op = CollectiveOp::ReduceScatter;
-        }
-        profile.collectives = std::move(curves);
-    }
 }
 
 Result<Scenario> scenarioOf(const ValidationCase& one, int ranks, const StepValidationOptions& options, const Catalogs& catalogs) {
     TRY(Json document, localScenario(one.document, ranks, ranks > 1 ? options.ranks.linkBitsPerSecond : std::nullopt));
     document["profile"] = options.profile;
     if (ranks == 1) document["strategy"] = {{"name", "single"}};
-    TRY(Scenario scenario, resolveScenario(document, fmt::format("{} with {}", one.model, one.strategy), catalogs));
-    reduceScatterAsAllReduce(scenario);
-    return scenario;
+    Json& strategy = document["strategy"];
+    if (strategy["name"] == "fsdp2" && !strategy.contains("overlap_comm")) strategy["overlap_comm"] = false;  // no streams on CPU tensors
+    return resolveScenario(document, fmt::format("{} with {}", one.model, one.strategy), catalogs);
+}
+
+/// How PyTorch communicates between as many ranks over the same link.
+Result<std::vector<CollectiveTimings>> measureCollectives(const Scenario& scenario, int ranks, const StepValidationOptions& options) {
+    TRY(const TorchAnswers answers, runTorchRanks(ranks, options.ranks.linkBitsPerSecond, {{"collectives", torchCollectivesAsked()}}));
+    return torchCollectivesOf(answers.ranks, linkNameOf(scenario.cluster, groupShape(scenario.cluster, {0, 1, ranks})));
 }
 
 /// "" where PyTorch's script can run it, else why not.
@@ -148,7 +83,7 @@ struct TorchCase {
 };
 
 /// How much slower PyTorch's kernels are than the profile's, by the same model at half its batch on one rank.
-Result<double> computeFactor(const ValidationCase& one, TorchJob job, const StepValidationOptions& options, const Catalogs& catalogs, const std::string& python) {
+Result<double> computeFactor(const ValidationCase& one, TorchJob job, const StepValidationOptions& options, const Catalogs& catalogs) {
     ValidationCase smaller = one;
     job.batch = std::max<std::int64_t>(1, job.batch / 2);
     job.ranks = 1;
@@ -156,31 +91,23 @@ Result<double> computeFactor(const ValidationCase& one, TorchJob job, const Step
     smaller.document["training"]["micro_batch"] = job.batch;
     TRY(const Scenario scenario, scenarioOf(smaller, 1, options, catalogs));
     TRY(const Prediction prediction, predict(scenario, {false, false, false}));
-    TRY(const TorchSteps steps, runTorch(job, python));
+    TRY(const TorchSteps steps, runTorch(job));
     return median(steps.seconds) / prediction.stepSeconds;
 }
 
 }  // namespace
 
-Result<std::string> torchVersion() {
-    const Result<std::string> python = findProgram("python3");
-    const Result<std::string> version = python ? runCommand({*python, "-c", "import torch, torch.distributed.fsdp; print(torch.__version__)"}) : python;
-    if (!version)
-        return failure(ErrorCode::MissingCapability, "--against torch", "python3 cannot import torch; install PyTorch 2.6 or later (pip install torch), or leave --against out");
-    return *version;
-}
-
 std::vector<std::string> torchStrategies() { return {"ddp:bucket_mb=1", "ddp", "ddp:bucket_mb=100", "zero-redundancy-optimizer", "fsdp2"}; }
 
 Result<StepValidation> validateAgainstTorch(const std::vector<ValidationCase>& cases, const StepValidationOptions& options, const Catalogs& catalogs, const ValidationProgress& progress) {
     TRY(const std::string version, torchVersion());
-    TRY(const std::string python, findProgram("python3"));
     if (options.ranks.linkBitsPerSecond) TRY_VOID(shapedLinkSupport());
     StepValidation out;
     out.device = "PyTorch " + version;
     out.libraries = "torch " + version;
     std::vector<TorchCase> torch;
     std::map<std::string, double> factors;  // by model
+    std::map<int, std::vector<CollectiveTimings>> collectives;  // by ranks
     for (const ValidationCase& one : cases) {
         TRY(Scenario scenario, scenarioOf(one, one.ranks, options, catalogs));
         if (const std::string why = obstacle(one, scenario); !why.empty()) {
@@ -189,9 +116,15 @@ Result<StepValidation> validateAgainstTorch(const std::vector<ValidationCase>& c
         }
         TorchCase next;
         next.job = {one.document["model"], scenario.training.microBatch, scenario.parallel.strategy, one.document.value("training", Json::object()).value("optimizer", "adamw"),
-                    scenario.parallel.bucketMb.value_or(25), one.ranks, options.steps > 0 ? options.steps : kSteps, std::max(options.warmUp, 2), options.ranks.linkBitsPerSecond};
+                    scenario.parallel.bucketMb, one.ranks, options.steps > 0 ? options.steps : kSteps, std::max(options.warmUp, 2), options.ranks.linkBitsPerSecond};
         if (!factors.contains(one.model)) {
-            TRY(factors[one.model], computeFactor(one, next.job, options, catalogs, python));
+            TRY(factors[one.model], computeFactor(one, next.job, options, catalogs));
+        }
+        if (one.ranks > 1) {
+            if (!collectives.contains(one.ranks)) {
+                TRY(collectives[one.ranks], measureCollectives(scenario, one.ranks, options));
+            }
+            for (Profile& profile : scenario.profiles) TRY_VOID(useTorchCollectives(profile, collectives[one.ranks]));
         }
         scenario.pricing.computeScale = scenario.pricing.memoryScale = 1 / factors[one.model];
         TRY(const Prediction prediction, predict(scenario, {false, false, false}));
@@ -209,7 +142,7 @@ Result<StepValidation> validateAgainstTorch(const std::vector<ValidationCase>& c
     for (int r = 0; r < options.rounds; ++r)
         for (std::size_t c = 0; c < torch.size(); ++c) {
             if (progress) progress(static_cast<std::size_t>(r) * torch.size() + c, static_cast<std::size_t>(options.rounds) * torch.size());
-            TRY(const TorchSteps steps, runTorch(torch[c].job, python));
+            TRY(const TorchSteps steps, runTorch(torch[c].job));
             torch[c].row.rounds.push_back(median(steps.seconds));
             torch[c].steps.push_back(steps.seconds);
             torch[c].communication.push_back(steps.communication);

@@ -1,19 +1,16 @@
 // Validation against PyTorch, where it is installed: the same cases, but the run is the framework's own.
 //
-// Compute is calibrated by one single-process run of the same model at another batch size: one factor between PyTorch's kernels and
-// the profile's. Communication is predicted from the profile; a reduce-scatter is an all-reduce, as PyTorch's Gloo does it.
+// Its pieces are measured apart from the steps that are validated. Compute: one single-process run of the same model at another batch size
+// gives one factor between PyTorch's kernels and the profile's. Communication: its collectives by themselves over some sizes. What is
+// predicted is how a step is put together from them; FSDP2 does without overlap there (fsdp2's overlap_comm).
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "calibrate/validate/step_validation.h"
 
 namespace ringside {
-
-/// The version of the torch that python3 imports. Fails (missing capability) where there is none, saying what to install.
-Result<std::string> torchVersion();
 
 /// What PyTorch has of our strategies: DDP with three bucket sizes, FSDP2, ZeroRedundancyOptimizer.
 std::vector<std::string> torchStrategies();

@@ -24,7 +24,47 @@ import torch.nn.functional as F
 
 torch.set_num_threads(1)
 torch.manual_seed(1)
-model_config, rank, world = job["model"], job["rank"], job["world"]
+rank, world = job["rank"], job["world"]
+if world > 1:
+    dist.init_process_group("gloo", init_method="file://" + job["store"], rank=rank, world_size=world)
+
+
+def timed_calls(wanted):
+    """Begin and end of every call of every collective, after some compute, so that ranks come a moment apart, as in a step."""
+    busy, calls = torch.randn(384, 384), []
+    for name, size, times in wanted:
+        part = torch.empty(size // 4 // world).zero_()
+        whole = torch.empty(part.numel() * world).zero_()
+        call = {
+            "all_reduce": lambda: dist.all_reduce(whole),
+            "all_gather": lambda: dist.all_gather_into_tensor(whole, part),
+            "reduce_scatter": lambda: dist.reduce_scatter_tensor(part, whole),
+            "broadcast": lambda: dist.broadcast(whole, 0),
+        }[name]
+        spans = []
+        dist.barrier()
+        for _ in range(times + 1):
+            for _ in range(4):
+                busy @ busy
+            begin = time.perf_counter()
+            call()
+            spans.append((begin, time.perf_counter()))
+        calls.append(spans[1:])
+    return calls
+
+
+def finish(answer):
+    answer["torch"] = torch.__version__
+    json.dump(answer, open(sys.argv[2], "w"))
+    if world > 1:
+        dist.barrier()
+        dist.destroy_process_group()
+    sys.exit()
+
+
+if "collectives" in job:
+    finish({"calls": timed_calls(job["collectives"])})
+model_config = job["model"]
 
 
 class Block(nn.Module):
@@ -82,8 +122,6 @@ else:
     inputs = torch.randn(job["batch"], model_config["widths"][0])
     targets = torch.randint(model_config["widths"][-1], (job["batch"],))
 
-if world > 1:
-    dist.init_process_group("gloo", init_method="file://" + job["store"], rank=rank, world_size=world)
 strategy = job["strategy"]
 if strategy == "fsdp2":
     from torch.distributed.device_mesh import init_device_mesh
@@ -94,7 +132,8 @@ if strategy == "fsdp2":
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
 elif strategy in ("ddp", "zero-redundancy-optimizer"):
-    model = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=job["bucket_mb"])
+    # Left out is not 25: then the first bucket has 1 MiB.
+    model = nn.parallel.DistributedDataParallel(model, **({"bucket_cap_mb": job["bucket_mb"]} if job["bucket_mb"] else {}))
 
 adamw = job["optimizer"] == "adamw"
 settings = {"lr": 1e-3, "foreach": True}
@@ -120,16 +159,13 @@ def step():
 for _ in range(job["warm_up"]):
     step()
 seconds = [step() for _ in range(job["steps"])]
-if job["trace"] and rank == 0:
+if world > 1 and rank == 0:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profiler:
         step()
     profiler.export_chrome_trace(job["trace"])
-elif job["trace"]:
+elif world > 1:
     step()
-json.dump({"seconds": seconds, "torch": torch.__version__}, open(sys.argv[2], "w"))
-if world > 1:
-    dist.barrier()
-    dist.destroy_process_group()
+finish({"seconds": seconds})
 )python";
 }
 

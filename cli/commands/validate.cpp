@@ -9,6 +9,7 @@
 #include "calibrate/measure/calibration.h"
 #include "calibrate/validate/html_report.h"
 #include "calibrate/validate/step_validation.h"
+#include "calibrate/validate/torch_process.h"
 #include "calibrate/validate/torch_runner.h"
 #include "calibrate/validate/validation_cases.h"
 #include "calibrate/validate/validation_models.h"

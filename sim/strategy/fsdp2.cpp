@@ -38,6 +38,7 @@ Result<void> writeProgram(StepWriter& step, const StrategyInput& input, bool hyb
     options.noSync = parallel.noSync;
     options.keepInPipeline = step.mesh().pp > 1;
     options.offload = parallel.cpuOffload;
+    options.overlap = parallel.overlapComm.value_or(true);
     TRY_VOID(readReshard(options, step, groups));
 
     StateOptions state;
@@ -71,6 +72,7 @@ public:
         if (hybrid_) own.push_back({"shard_group", "0", "ranks that hold one copy between them; 0: a node"});
         for (Knob& knob : std::vector<Knob>{{"reshard_after_forward", "true, the root false", "false keeps units gathered until backward; a number reshards over so many ranks"},
                                             {"forward_prefetch", "0", "units gathered explicitly ahead of the current one's forward"},
+                                            {"overlap_comm", "true", "false: a collective holds the rank that calls it and nothing is hidden, as in PyTorch on CPU tensors, which have no streams"},
                                             {"wrap", "block", "what becomes a unit: each block, modules by size, the layers of wrap_layers, or none (one unit)"},
                                             {"wrap_layers", "none", "names of layers, each a unit of its own"},
                                             {"min_wrap_elements", "1e8", "wrap by size: elements from which a module becomes a unit"},

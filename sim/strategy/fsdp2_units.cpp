@@ -16,11 +16,11 @@ const Shape& shapeOf(StepWriter& step, std::uint32_t p) {
 
 ShardedUnits::ShardedUnits(StepWriter& step, FsdpUnits units, const FsdpTypes& types, const ShardGroups& groups, const Fsdp2Options& options)
     : FsdpHooks(std::move(units)), types_(types), groups_(groups), options_(options), states_(units_.all.size()), layouts_(step.parameters().size()) {
-    ProgramWriter& program = step.program();
-    copyIn_ = program.addStream(options.offload ? StreamKind::Copy : StreamKind::Compute, "all-gather copy-in");
-    allGather_ = program.addStream(StreamKind::Communication, "all-gather");
-    reduceScatter_ = program.addStream(StreamKind::Communication, "reduce-scatter");
-    if (groups.replicas > 1) allReduce_ = program.addStream(StreamKind::Communication, "all-reduce");
+    const auto stream = [&](StreamKind kind, const char* name) { return options.overlap ? step.program().addStream(kind, name) : kComputeStream; };
+    copyIn_ = stream(options.offload ? StreamKind::Copy : StreamKind::Compute, "all-gather copy-in");
+    allGather_ = stream(StreamKind::Communication, "all-gather");
+    reduceScatter_ = stream(StreamKind::Communication, "reduce-scatter");
+    if (groups.replicas > 1) allReduce_ = stream(StreamKind::Communication, "all-reduce");
     if (types.reduce == DType::Fp16) divide_ = divideFactors(groups.shardRanks * groups.replicas);
     for (std::uint32_t u = 0; u < states_.size(); ++u)
         if (!units_.all[u].parameters.empty()) declare(step, u, groups);

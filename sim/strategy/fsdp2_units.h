@@ -3,6 +3,8 @@
 //
 //   unshard   copy-in (its own stream) → all-gather (its own stream) → copy-out (compute stream)
 //   reduce    copy-in (compute stream) → reduce-scatter (its own stream) [→ all-reduce between replicas (its own stream)]
+//
+// CPU tensors have no streams there: the rank waits in every collective (overlap false), and all of it is one queue.
 #pragma once
 
 #include "sim/strategy/fsdp_hooks.h"
@@ -19,6 +21,7 @@ struct Fsdp2Options {
     bool noSync = true;                  ///< reduce only in the last micro-step
     bool keepInPipeline = false;         ///< a pipeline's stage reshards only after its last backward
     bool offload = false;
+    bool overlap = true;                 ///< false: no streams but the compute stream
 };
 
 class ShardedUnits final : public FsdpHooks {

@@ -149,7 +149,7 @@ std::vector<Json> knobSettings(const Strategy& strategy, const Json& fixed, std:
             continue;
         }
         const auto choice = std::find_if(planningChoices().begin(), planningChoices().end(), [&](const PlanningChoice& c) { return knob.key == c.key; });
-        if (choice == planningChoices().end()) continue;
+        if (choice == planningChoices().end() || (choice->replacesDefault && textOf(choice->values.front()) == knob.defaultValue)) continue;
         std::vector<Json> next;
         if (!choice->replacesDefault) next = settings;
         for (const Json& value : choice->values) {

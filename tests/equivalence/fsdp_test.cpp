@@ -47,6 +47,11 @@ TEST(Fsdp2Equivalence, OfUnitsOfEverySizeAndAnyPrefetch) {
     expectEqualToSingle(kLlama, fsdp2({{"forward_prefetch", 2}}), 4, 2);
 }
 
+TEST(Fsdp2Equivalence, OfStepsWhoseCollectivesHoldTheRankThatCallsThem) {
+    expectEqualToSingle(kGpt, fsdp2({{"overlap_comm", false}}), 2, 2);
+    expectEqualToSingle(kLlama, hsdp({{"overlap_comm", false}}), 4);
+}
+
 TEST(Fsdp2Equivalence, OfEveryOptimizerOnRows) {
     for (const std::string optimizer : {"adamw", "adamw-for-loop", "momentum", "sgd"}) expectEqualToSingle(kMlp, fsdp2(), 4, 1, optimizer);
 }

@@ -45,6 +45,7 @@ inline void randomFsdpKnobs(Json& strategy, const Json& document) {
         return;
     }
     strategy["cpu_offload"] = *rc::gen::inRange(0, 4) == 0;
+    strategy["overlap_comm"] = *rc::gen::inRange(0, 4) != 0;
     // Groups and sub-groups of two or more, where the ranks divide.
     const std::int64_t devices = document.value("devices", std::int64_t{3});
     if (name == "hsdp" && devices % 4 == 0) strategy["shard_group"] = *rc::gen::element(2, 4);

@@ -152,6 +152,21 @@ TEST(Fsdp2, ComputeWaitsForTheReduceScatterOfTheUnitBefore) {
     EXPECT_GT(p.breakdown.communicationExposed.seconds(), 0.5 * p.stepSeconds);
 }
 
+// CPU tensors have no streams in PyTorch: the step is the sum of its parts.
+TEST(Fsdp2, WithoutOverlapEveryCollectiveIsExposedAndNothingElseChanges) {
+    for (const std::string& name : {fsdp2(), hsdp(",'shard_group':2"), fsdp2(",'reshard_after_forward':2"), fsdp2(",'forward_prefetch':2")}) {
+        const std::string held = name.substr(0, name.size() - 1) + ",'overlap_comm':false}";
+        const Schedule schedule = validScheduleOf(smallLlama(held, 4)), usual = scheduleOf(smallLlama(name, 4));
+        EXPECT_EQ(streamOf(schedule, taskOf(schedule, TaskRole::Unshard, 2, Phase::Forward)), "compute");
+        EXPECT_EQ(streamOf(schedule, taskOf(schedule, TaskRole::ShardReduce, 2, Phase::GradientSync)), "compute");
+        EXPECT_EQ(sentBy(schedule), sentBy(usual));
+        EXPECT_EQ(schedule.programs.front().tasks.size(), usual.programs.front().tasks.size());
+        const Prediction p = predictionOf(smallLlama(held, 4));
+        EXPECT_EQ(p.breakdown.communicationHidden, Time());
+        EXPECT_GT(p.breakdown.communicationExposed, predictionOf(smallLlama(name, 4)).breakdown.communicationExposed);
+    }
+}
+
 TEST(Fsdp2, TheHostNeverWaitsButForTheLoss) {
     EXPECT_EQ(countTasks(scheduleOf(smallLlama(fsdp2(), 4, ",'grad_accum':3")), TaskKind::HostSync), 1);
     EXPECT_GT(countTasks(scheduleOf(smallLlama("{'name':'fsdp1'}", 4, ",'grad_accum':3")), TaskKind::HostSync), 10);
