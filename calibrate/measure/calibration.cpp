@@ -59,8 +59,8 @@ Plan planOf(const CalibrationOptions& options) {
             plan.products.seconds = 0.02;
             break;
         case CalibrationEffort::Quick:
-            sizes({4, 64, 512, 4096, 16384});
-            if (options.link != "loopback") sizes({32768});  // a slow link's queues fill up only in long transfers
+            if (options.link == "loopback") sizes({4, 64, 512, 4096, 16384});
+            else sizes({4, 64, 512, 1024, 4096, 16384, 32768});  // a slow link's queues fill up only in long transfers
             plan.collectives.seconds = 0.12;
             plan.compute.seconds = 0.9;
             break;
@@ -164,8 +164,16 @@ public:
             for (std::size_t i = 0; i < plan_.collectives.ops.size(); ++i) {
                 const CollectiveOp op = plan_.collectives.ops[i];
                 report(kComputeShare() + (1 - kComputeShare()) * static_cast<double>(i) / static_cast<double>(plan_.collectives.ops.size()), fmt::format("{} of {} ranks over {}", nameOf(op), ranks_, options_.link));
-                TRY_VOID(measureCollective(op));
+                TRY_VOID(measureCollective(op, plan_.collectives, options_.link));
             }
+        // A slow link loses where both of its directions are full; on loopback what messages take is the cores' time.
+        if (ranks_ > 1 && options_.link != "loopback") {
+            CollectiveBenchOptions bothWays = plan_.collectives;
+            bothWays.sizes = {4 * kMiB, 16 * kMiB};
+            bothWays.bothWays = true;
+            bothWays.beside = false;
+            TRY_VOID(measureCollective(CollectiveOp::SendRecv, bothWays, bothWaysOf(options_.link)));
+        }
         if (!isFirst()) return Calibration{};
         findSlowLinks();
         report(1, "fitting");
@@ -278,26 +286,26 @@ private:
             if (steps[r] > kSlowRank * middle) slow_[r].push_back(fmt::format("{} by {:.0f} %", model, (steps[r] / middle - 1) * 100));
     }
 
-    Result<void> measureCollective(CollectiveOp op) {
-        const auto keyOf = [&](Bytes bytes) { return fmt::format("collective {} {} over {}", nameOf(op), bytes, options_.link); };
+    Result<void> measureCollective(CollectiveOp op, CollectiveBenchOptions bench, const std::string& link) {
+        const auto keyOf = [&](Bytes bytes) { return fmt::format("collective {} {} over {}", nameOf(op), bytes, link); };
         const auto besideKeyOf = [&](Bytes bytes) { return keyOf(bytes) + " beside kernels"; };
         Json settings = settings_;
-        settings["link"] = options_.link;
+        settings["link"] = link;
         bool all = true;
-        for (const Bytes bytes : plan_.collectives.sizes) all = all && known(keyOf(bytes), settings);
+        for (const Bytes bytes : bench.sizes) all = all && known(keyOf(bytes), settings);
         TRY(all, agreed(all));
         if (all) {
             if (!isFirst()) return {};
-            for (const Bytes bytes : plan_.collectives.sizes) {
+            for (const Bytes bytes : bench.sizes) {
                 const StoredSeries* series = known(keyOf(bytes), settings);
                 const StoredSeries* beside = known(besideKeyOf(bytes), settings);  // not there for those that take long
-                collectives_.push_back({CollectiveBackend::Gloo, op, ranks_, options_.link, bytes, series->seconds, series->cpuSeconds, beside ? beside->seconds : std::vector<double>()});
+                collectives_.push_back({CollectiveBackend::Gloo, op, ranks_, link, bytes, series->seconds, series->cpuSeconds, beside ? beside->seconds : std::vector<double>()});
                 out_.reused += beside ? 2 : 1;
             }
             return {};
         }
-        CollectiveBenchOptions bench = plan_.collectives;
         bench.ops = {op};
+        bench.link = link;
         bench.beside = bench.beside && !overLoopback(op);
         TRY(const CollectiveBenchResult result, benchCollectives(options_.ranks, bench));
         const auto keep = [&](std::string key, std::vector<double> seconds, std::vector<double> cpuSeconds) -> Result<void> {
@@ -316,6 +324,7 @@ private:
             TRY_VOID(keep(keyOf(timings.bytes), timings.seconds, timings.cpuSeconds));
             collectives_.push_back(timings);
         }
+        if (bench.bothWays) return {};  // the first has all the work
         rankSeconds_.resize(result.rankSeconds.size());
         for (std::size_t r = 0; r < result.rankSeconds.size(); ++r) rankSeconds_[r] += result.rankSeconds[r];
         return {};

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <ctime>
 #include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "calibrate/comm/exchange.h"
 #include "calibrate/comm/prompt_thread.h"
 #include "calibrate/fit/robust.h"
+#include "calibrate/measure/both_ways.h"
 #include "kernels/device.h"
 
 namespace ringside {
@@ -25,8 +27,8 @@ constexpr Bytes kPool = 48 * kMiB;  // beyond the caches
 /// One rank's part of the bench. Ranks must do the same in the same order, so rank 0 decides how often.
 class RankBench {
 public:
-    RankBench(ComputeDevice& device, Communicator& comm, const CollectiveBenchOptions& options, StreamIndex stream, StreamIndex compute, const RankContext& context)
-        : device_(device), comm_(comm), options_(options), stream_(stream), compute_(compute), context_(context) {
+    RankBench(ComputeDevice& device, Communicator& comm, BothWays* bothWays, const CollectiveBenchOptions& options, StreamIndex stream, StreamIndex compute, const RankContext& context)
+        : device_(device), comm_(comm), bothWays_(bothWays), options_(options), stream_(stream), compute_(compute), context_(context) {
         const Bytes most = *std::max_element(options.sizes.begin(), options.sizes.end());
         send_.assign(static_cast<std::size_t>(std::max<Bytes>(2 * most, kPool) / 4 + 16 * (comm.size() + 2)), 1.0f);
         receive_.assign(send_.size(), 0.0f);
@@ -53,6 +55,7 @@ private:
             case CollectiveOp::Reduce: return comm_.reduce(context, send_.data() + offset_, elements, DType::Fp32, 0, Reduction::Sum);
             case CollectiveOp::AllToAll: return allToAll(comm_, device_, context, send_.data() + offset_, receive_.data() + offset_, part, DType::Fp32);
             case CollectiveOp::SendRecv:
+                if (bothWays_) return bothWays_->exchange(context, send_.data() + offset_, receive_.data() + offset_, std::max<std::int64_t>(1, elements / (comm_.size() - 1)));
                 if (comm_.rank() == 0) return comm_.send(context, send_.data() + offset_, elements, DType::Fp32, 1);
                 if (comm_.rank() == 1) return comm_.receive(context, receive_.data() + offset_, elements, DType::Fp32, 0);
                 return {};
@@ -176,6 +179,7 @@ private:
 
     ComputeDevice& device_;
     Communicator& comm_;
+    BothWays* bothWays_;  // null: send/recv is one way
     const CollectiveBenchOptions& options_;
     StreamIndex stream_, compute_;
     const RankContext& context_;
@@ -223,10 +227,14 @@ Result<CollectiveBenchResult> benchCollectives(const RunRanksOptions& ranks, con
         std::vector<int> all(static_cast<std::size_t>(context.world->size()));
         std::iota(all.begin(), all.end(), 0);
         TRY(const std::unique_ptr<Communicator> comm, context.world->createGroup("bench", all));
+        std::optional<BothWays> bothWays;
+        if (options.bothWays) {
+            TRY(bothWays, BothWays::connect(*context.world));
+        }
         TRY(const StreamIndex stream, device->createStream("communication"));
         TRY(const StreamIndex compute, device->createStream("compute"));
         device->issue(stream, [](const StreamContext&) { return stayPrompt(), Result<void>(); });
-        RankBench bench(*device, *comm, options, stream, compute, context);
+        RankBench bench(*device, *comm, bothWays ? &*bothWays : nullptr, options, stream, compute, context);
         TRY(const Json json, bench.run());
         return json.dump();
     };

@@ -18,6 +18,7 @@ struct CollectiveBenchOptions {
     double seconds = 0.15;         ///< per operation and size
     std::string link = "loopback";
     bool beside = false;           ///< measure each beside kernels, too
+    bool bothWays = false;         ///< send/recv: of all ranks to the first and back at once (both_ways.h); sizes are what goes each way
 };
 
 struct CollectiveBenchResult {

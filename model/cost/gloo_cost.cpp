@@ -7,13 +7,12 @@
 #include <fmt/format.h>
 
 #include "model/base/check.h"
+#include "model/cost/binomial_broadcast.h"
 
 namespace ringside {
 namespace {
 
 constexpr Bytes kMaxSegment = kMiB;
-
-std::int64_t ceilLog2(std::int64_t n) { return std::bit_width(static_cast<std::uint64_t>(n - 1)); }
 
 Result<void> checkOptions(const GlooOptions& o) {
     const auto positive = [](double x) { return x > 0 && std::isfinite(x); };
@@ -131,15 +130,11 @@ GlooModel::Parts GlooModel::halvingDoublingAllReduce(Bytes bytes) const {
     return parts;
 }
 
-// Binomial tree, the whole buffer per hop: the rounds that reach other nodes, then those within a node.
+// A tree between nodes, and one within each.
 GlooModel::Parts GlooModel::broadcast(Bytes bytes) const {
-    const std::int64_t rounds = ceilLog2(ranks_);
-    const std::int64_t across = std::min(rounds, nodes_ > 1 ? ceilLog2(nodes_) : 0);
-    const double size = static_cast<double>(bytes);
-    const double farther = static_cast<double>(across);
-    const double nearer = static_cast<double>(rounds - across);
-    return {farther * ringHop_.alpha + nearer * loopback_.alpha,
-            size * (farther * ringHop_.secondsPerByte + nearer * loopback_.secondsPerByte)};
+    const BroadcastDepth across = binomialBroadcastDepth(nodes_), within = binomialBroadcastDepth(nodes_ > 1 ? ranksPerNode_ : ranks_);
+    return {across.latencies * ringHop_.alpha + within.latencies * loopback_.alpha,
+            static_cast<double>(bytes) * (across.transfers * ringHop_.secondsPerByte + within.transfers * loopback_.secondsPerByte)};
 }
 
 GlooModel::Parts GlooModel::allReduce(CollectiveAlgorithm algorithm, Bytes bytes) const {

@@ -25,6 +25,9 @@ MeasuredTime measuredTime(const CollectiveCurve& curve, Bytes bytes);
 /// NIC's rate).
 std::string linkNameOf(const Cluster& cluster, const GroupShape& group);
 
+/// The link while as much goes one way as the other: messages of all ranks to one of them and back, each way on connections of its own.
+inline std::string bothWaysOf(const std::string& link) { return link + " both ways"; }
+
 class MeasuredCollectives {
 public:
     MeasuredCollectives() = default;

@@ -1,7 +1,7 @@
 // Binomial pattern: in round k the ranks below 2^k exchange with the ranks 2^k above them; the whole buffer per message.
 //
-// Broadcast runs the rounds upwards from rank 0, reduce runs them downwards to it. A rank has one message under way at a
-// time: its next one leaves when the one before has arrived.
+// Broadcast runs the rounds upwards from rank 0, reduce runs them downwards to it. In a broadcast a rank that has the buffer hands it
+// to all its children at once, as Gloo does; where they share its port, so do the messages.
 #pragma once
 
 #include <bit>
@@ -19,12 +19,10 @@ public:
         : ranks_(static_cast<std::uint32_t>(ranks)),
           bytes_(bytes),
           forward_(direction == Direction::FromRankZero),
-          next_(static_cast<std::size_t>(ranks)),
           isReady_(static_cast<std::size_t>(ranks), 0),
           hasData_(static_cast<std::size_t>(ranks), 0),
           missing_(static_cast<std::size_t>(ranks), 0) {
         hasData_[0] = 1;
-        for (std::uint32_t r = 0; r < ranks_; ++r) next_[r] = firstRound(r);
         for (std::uint32_t r = 1; r < ranks_; ++r) ++missing_[parentOf(r)];
     }
 
@@ -51,7 +49,6 @@ public:
         if (forward_) {
             hasData_[child] = 1;
             sendDown(child, emit);
-            sendDown(parentOf(child), emit);
         } else {
             --missing_[parentOf(child)];
             sendUp(parentOf(child), emit);
@@ -66,10 +63,7 @@ private:
     template <class Emit>
     void sendDown(std::uint32_t rank, Emit emit) {
         if (!isReady_[rank] || !hasData_[rank]) return;
-        const std::uint32_t child = rank + next_[rank];
-        if (child >= ranks_) return;
-        next_[rank] *= 2;
-        emit(child - 1, 1);
+        for (std::uint32_t distance = firstRound(rank); rank + distance < ranks_; distance *= 2) emit(rank + distance - 1, 1);
     }
     // Towards rank 0 a rank sends once, when all its children have reported.
     template <class Emit>
@@ -80,7 +74,6 @@ private:
     std::uint32_t ranks_;
     Bytes bytes_;
     bool forward_;
-    std::vector<std::uint32_t> next_;
     std::vector<std::uint8_t> isReady_, hasData_;
     std::vector<std::uint32_t> missing_;
 };

@@ -1,9 +1,10 @@
-// Broadcast from rank 0: pipelined along the ring (NCCL), or a binomial tree of whole buffers (Gloo).
+// Broadcast from rank 0: pipelined along the ring (NCCL), or a binomial tree of whole buffers (Gloo), whose ranks have a port each.
 //
 // Ring: C chunks of c bytes pass n − 1 hops.      T = (n − 1)·(α + c/B) + (C − 1)·c/B
-// Binomial: ⌈log2 n⌉ rounds, whole buffer each.   T = ⌈log2 n⌉·(α + S/B)
+// Binomial: 2^d ranks, whole buffers.             T = d·α + d·(d + 1)/2·S/B
 #pragma once
 
+#include "model/cost/binomial_broadcast.h"
 #include "sim/collective/binomial_pattern.h"
 #include "sim/collective/chain_pattern.h"
 
@@ -20,8 +21,8 @@ inline BinomialPattern binomialBroadcast(std::int64_t ranks, Bytes bytes) {
     return BinomialPattern(ranks, bytes, BinomialPattern::Direction::FromRankZero);
 }
 inline double binomialBroadcastSeconds(std::int64_t ranks, Bytes bytes, AlphaBeta link) {
-    const double rounds = static_cast<double>(std::bit_width(static_cast<std::uint64_t>(ranks - 1)));
-    return rounds * link.seconds(static_cast<double>(bytes));
+    const BroadcastDepth depth = binomialBroadcastDepth(ranks);
+    return depth.latencies * link.latencySeconds + depth.transfers * link.wireSeconds(static_cast<double>(bytes));
 }
 
 }  // namespace ringside

@@ -1,6 +1,7 @@
 #include "sim/player/async_workers.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -43,11 +44,8 @@ struct Team {
 class AsyncSimulation {
 public:
     AsyncSimulation(const std::vector<WorkerGroup>& groups, const ServerPrices& prices, const AsyncOptions& options)
-        : groups_(groups), prices_(prices), options_(options), versions_(prices.sum.size()) {
-        for (int direction = 0; direction < 2; ++direction)
-            for (const ServerPort* port : {&prices.local, &prices.remote}) ports_.emplace_back(port->bytesPerS > 0 ? port->bytesPerS : 1);
-        portGeneration_.assign(ports_.size(), 0);
-        portScheduled_.assign(ports_.size(), Time::max());
+        : groups_(groups), prices_(prices), options_(options), versions_(prices.sum.size()), ports_(prices) {
+        portScheduled_.fill(Time::max());
         for (const WorkerGroup& group : groups) workers_ += group.workers;
         formTeams();
         sums_.resize(groups.size());
@@ -138,16 +136,14 @@ private:
             queue_.push(now_, 0, {EventKind::Arrived, t, m});
             return;
         }
-        const bool local = team.rank < prices_.localRanks;
-        const ServerPort& port = local ? prices_.local : prices_.remote;
-        const double cap = port.flowBytesPerS[port.flowBytesPerS.size() == 1 ? 0 : group.nodeGroup] / group.linkSlowdown;
-        const std::uint32_t p = (message.isPush ? 0U : 2U) + (local ? 0U : 1U);
-        ports_[p].start(now_, ports_[p].groupOf(cap), message.bytes, team.workers, (SharedPort::Tag{t} << 32) | m);
+        const std::uint32_t p = ports_.indexOf(message.isPush, team.rank);
+        ports_.start(now_, p, group.nodeGroup, group.linkSlowdown, message.bytes, team.workers, (SharedPort::Tag{t} << 32) | m);
         watchPort(p);
+        watchPort(ServerPorts::opposite(p));
     }
 
     void watchPort(std::uint32_t p) {
-        const Time next = ports_[p].nextEnd();
+        const Time next = ports_.nextEnd(p);
         if (next == portScheduled_[p]) return;
         portScheduled_[p] = next;
         ++portGeneration_[p];
@@ -156,11 +152,11 @@ private:
 
     void portEnds(std::uint32_t p) {
         ended_.clear();
-        ports_[p].finish(now_, ended_);
-        const Time latency = p % 2 == 0 ? prices_.local.latency : prices_.remote.latency;
-        for (const SharedPort::Tag tag : ended_) queue_.push(now_ + latency, 0, {EventKind::Arrived, static_cast<std::uint32_t>(tag >> 32), static_cast<std::uint32_t>(tag)});
+        ports_.finish(now_, p, ended_);
+        for (const SharedPort::Tag tag : ended_) queue_.push(now_ + ports_.latency(p), 0, {EventKind::Arrived, static_cast<std::uint32_t>(tag >> 32), static_cast<std::uint32_t>(tag)});
         portScheduled_[p] = Time::max();
         watchPort(p);
+        watchPort(ServerPorts::opposite(p));
     }
 
     void arrived(std::uint32_t t, std::uint32_t m) {
@@ -334,9 +330,9 @@ private:
     const ServerPrices& prices_;
     const AsyncOptions& options_;
     std::vector<std::int64_t> versions_;       // per key
-    std::vector<SharedPort> ports_;            // in local, in remote, out local, out remote
-    std::vector<std::uint32_t> portGeneration_;
-    std::vector<Time> portScheduled_;
+    ServerPorts ports_;
+    std::array<std::uint32_t, ServerPorts::kCount> portGeneration_{};
+    std::array<Time, ServerPorts::kCount> portScheduled_{};
     std::vector<SharedPort::Tag> ended_;
     std::vector<Team> teams_;
     CalendarQueue<Payload> queue_;

@@ -9,6 +9,7 @@
 #include "model/base/check.h"
 #include "sim/engine/event_queue.h"
 #include "sim/player/async_step.h"
+#include "sim/player/broadcast_row.h"
 
 namespace ringside {
 namespace {
@@ -39,6 +40,8 @@ struct Communicator {
         std::uint32_t generation = 0;
     };
     std::vector<Gathering> gathering;  // usually one
+    std::vector<std::uint32_t> classAt;  // by position; filled by the first broadcast through a tree
+    BroadcastRow row;
 };
 
 struct StreamState {
@@ -154,7 +157,7 @@ private:
                 for (std::uint32_t other = 0; other < classes_.size(); ++other)
                     if (other == c || sharesRank(group, schedule_.classes[other].ranks)) members.push_back(other);
                 const auto [it, isNew] = known[a].try_emplace(members, static_cast<std::uint32_t>(communicators_.size()));
-                if (isNew) communicators_.push_back({members, {}});
+                if (isNew) communicators_.push_back({members, {}, {}, {}});
                 classes_[c].axisCommunicator.push_back(it->second);
             }
     }
@@ -388,6 +391,7 @@ private:
         for (const std::uint32_t member : communicator.members) slowest = std::max(slowest, classes_[member].linkSlowdown);
         Time duration = price.duration;
         if (slowest > 1) duration += Time::fromSeconds(price.cost.transferSeconds * (slowest - 1));
+        if (price.tree) duration = beginBroadcast(communicator, *slot, schedule_.collectives[work], {price.tree->latency, price.tree->transfer * slowest});
         if (price.idleWhileWaiting)
             for (const auto& [other, twin] : slot->arrived) interfere(other, price);
         if (price.slowdownByCompute <= 1 && price.busyShare <= 0) {
@@ -407,6 +411,32 @@ private:
             repaceCollectives(member, now_);  // those that were there before
             classes_[member].slowable.push_back(id);
         }
+    }
+
+    /// Each rank comes to a broadcast when it is through with the one before, which is not over while others still receive it.
+    Time beginBroadcast(Communicator& communicator, const Communicator::Gathering& broadcast, const CollectiveWork& work, BroadcastHop hop) {
+        const RankSet group = schedule_.axes[work.axis].groupOf(schedule_.classes[communicator.members.front()].ranks.first);
+        if (communicator.classAt.empty())
+            for (std::int64_t i = 0; i < group.count; ++i) communicator.classAt.push_back(static_cast<std::uint32_t>(classOf(schedule_, group.at(i))));
+        std::vector<Time> readyOf(classes_.size());
+        for (const auto& [c, t] : broadcast.arrived) readyOf[c] = readyBesides(c, t);
+        std::vector<Time> ready;
+        for (const std::uint32_t c : communicator.classAt) ready.push_back(readyOf[c]);
+        return communicator.row.begin(now_, ready, static_cast<std::size_t>(work.root), hop);
+    }
+
+    /// When the collective at the head of its stream could have begun but for the one before it on its communicator.
+    Time readyBesides(std::uint32_t c, TaskId t) const {
+        const ClassState& state = classes_[c];
+        const std::vector<TaskTimes>& times = timeline_.classes[c];
+        const Task& task = state.program->tasks[t];
+        const StreamState& stream = state.streams[task.stream];
+        const TaskId before = previousCollective_[schedule_.classes[c].program][t];
+        Time ready = times[t].issued;
+        for (const TaskId earlier : state.program->dependenciesOf(task))
+            if (earlier != before) ready = std::max(ready, times[earlier].end);
+        if (stream.head > 0 && stream.queue[stream.head - 1] != before) ready = std::max(ready, times[stream.queue[stream.head - 1]].end);
+        return ready;
     }
 
     void interfere(std::uint32_t c, const CollectivePrice& price) {
@@ -457,6 +487,7 @@ private:
         const double share = slot->busyShare;
         const std::vector<std::pair<std::uint32_t, TaskId>> arrived = std::move(slot->arrived);
         communicator.gathering.erase(slot);
+        communicator.row.end(now_);
         for (const auto& [c, t] : arrived) {
             const std::uint32_t interference = prices_.collectives[classes_[c].program->tasks[t].work].interference;
             std::vector<std::uint32_t>& running = classes_[c].runningInterference;

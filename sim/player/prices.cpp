@@ -38,9 +38,10 @@ double inSteps(double factor) { return std::round(factor * 128) / 128; }
 
 /// docs/models/cpu-interference.md. Where it was measured how long the collective takes beside kernels, it takes its processor time
 /// from them in that time. Else the scheduler is taken to be fair: the collective gets the share it needs up to a half; beyond that
-/// it is slowed, and kernels never below half their pace.
-Interference cpuInterference(CollectivePrice& price) {
-    const CollectiveCost& cost = price.cost;
+/// it is slowed, and kernels never below half their pace. Kernels that sleep neither give nor take.
+Interference cpuInterference(CollectivePrice& price, bool kernelsCompute) {
+    CollectiveCost cost = price.cost;
+    if (!kernelsCompute) cost.cpuSeconds = 0, cost.computeSlowdown = cost.slowdownByCompute = 1;
     constexpr double kFairShare = 0.5;
     double share = cost.seconds > 0 ? std::min(1.0, cost.cpuSeconds / cost.seconds) : 0.0;
     price.slowdownByCompute = std::max(1.0, cost.slowdownByCompute > 0 ? cost.slowdownByCompute : share / kFairShare);
@@ -108,8 +109,12 @@ Result<CollectivePrices> priceCollectives(const Schedule& schedule, const Cluste
             price.cost.seconds += options.extraLatencyUs * 1e-6;
         }
         price.duration = Time::fromSeconds(price.cost.seconds);
+        if (work.op == CollectiveOp::Broadcast && price.cost.algorithm == CollectiveAlgorithm::Binomial) {
+            const BroadcastDepth depth = binomialBroadcastDepth(schedule.axes[work.axis].size);
+            price.tree = {price.cost.latencySeconds / depth.latencies, price.cost.transferSeconds / depth.transfers};
+        }
         Interference interference{price.cost.channels};
-        if (price.cost.hasCpuFigures() && options.cpuInterference) interference = cpuInterference(price);
+        if (price.cost.hasCpuFigures()) interference = cpuInterference(price, options.cpuInterference);
         const auto [it, isNew] = classOf.try_emplace(interference, static_cast<std::uint32_t>(out.classes.size()));
         if (isNew) out.classes.push_back(interference);
         price.interference = it->second;

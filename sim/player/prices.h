@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/base/result.h"
+#include "model/cost/binomial_broadcast.h"
 #include "model/cost/collective_cost.h"
 #include "model/cost/compute_cost.h"
 #include "model/cost/profile.h"
@@ -25,7 +27,7 @@ struct PricingOptions {
     double computeScale = 1, memoryScale = 1, networkScale = 1, hostScale = 1;
     double extraLatencyUs = 0;  ///< of every collective of more than one rank, and of every message to or from a server
     Framework framework = Framework::PyTorch;  ///< whose launches the host pays for
-    bool cpuInterference = true;  ///< false: kernels take no processor time (paced compute), so that nothing slows anything
+    bool cpuInterference = true;  ///< false: kernels take no processor time (paced compute); collectives still share the wire
 };
 
 /// The expected largest of `n` standard normal numbers: 0 for one, 1.42 for 8, 3.25 for 1,024.
@@ -37,6 +39,7 @@ struct CollectivePrice {
     std::uint32_t interference = 0;  ///< which column of NodePrices::slowdown applies while it runs
     double slowdownByCompute = 1;    ///< how much slower it runs while a kernel runs on one of its ranks
     double busyShare = 0;            ///< of its ranks' cores or links, which it needs to be as fast as that; several at a time share them
+    std::optional<BroadcastHop> tree;  ///< of a broadcast through a binomial tree, whose ranks come and go one by one
     bool idleWhileWaiting = false;   ///< a rank that waits for its peers takes nothing from kernels (a sleeping thread, not a spinning kernel)
 };
 

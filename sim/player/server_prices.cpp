@@ -54,18 +54,26 @@ Result<void> priceUplinks(ServerPort& port, const NodeKind& kind, const Profile&
     return {};
 }
 
+/// Bytes per second of the longest message measured, its fixed part aside.
+double rateOfLongest(const CollectiveCurve& curve) {
+    const MeasuredTime time = measuredTime(curve, curve.points.back().bytes);
+    return time.seconds > time.fixedSeconds ? static_cast<double>(curve.points.back().bytes) / (time.seconds - time.fixedSeconds) : 0;
+}
+
 /// Messages between two processes, where calibration has timed them over the port's link: their pace, and what they take from a core.
 /// `nominal`: what the link is said to carry; it carries frames and acknowledgements too, for all flows of a port alike. 0: nothing is said.
-void useMeasuredMessages(ServerPort& port, ServerCores& cores, const Profile& profile, const std::string& link, double nominal) {
+void useMeasuredMessages(ServerPort& port, ServerCores& cores, const Profile& profile, const std::string& link, std::int64_t ranks, double nominal) {
     const MeasuredCollectives measured(profile.collectives, CollectiveBackend::Gloo, link, 2);
     const CollectiveCurve* curve = measured.curveFor(CollectiveOp::SendRecv);
     if (!curve) return;
-    const MeasuredTime large = measuredTime(*curve, curve->points.back().bytes);
-    if (large.seconds <= large.fixedSeconds) return;
-    const double rate = static_cast<double>(curve->points.back().bytes) / (large.seconds - large.fixedSeconds);
+    const double rate = rateOfLongest(*curve);
+    if (rate <= 0) return;
+    const MeasuredCollectives measuredBothWays(profile.collectives, CollectiveBackend::Gloo, bothWaysOf(link), ranks);
+    const CollectiveCurve* bothWays = measuredBothWays.curveFor(CollectiveOp::SendRecv);
+    if (bothWays && bothWays->link == bothWaysOf(link) && rateOfLongest(*bothWays) > 0) port.bothWaysSlowdown = std::max(1.0, rate / rateOfLongest(*bothWays));
     port.bytesPerS = nominal > 0 ? port.bytesPerS * rate / nominal : rate;
     for (double& flow : port.flowBytesPerS) flow = nominal > 0 ? flow * rate / nominal : rate;
-    port.latency = Time::fromSeconds(large.fixedSeconds);
+    port.latency = Time::fromSeconds(measuredTime(*curve, curve->points.back().bytes).fixedSeconds);
     cores.shared = true;
     cores.perCall = curve->cpuSecondsPerCall;
     cores.perByte = curve->cpuSecondsPerByte;
@@ -104,9 +112,9 @@ Result<ServerPrices> priceServers(const Schedule& schedule, const Cluster& clust
         }
     }
     if (home.fabric == IntraNodeFabric::Loopback) {  // processes of a host
-        if (!prices.local.flowBytesPerS.empty()) useMeasuredMessages(prices.local, prices.cores, profile, "loopback", 0);
+        if (!prices.local.flowBytesPerS.empty()) useMeasuredMessages(prices.local, prices.cores, profile, "loopback", schedule.world, 0);
         if (!prices.remote.flowBytesPerS.empty() && cluster.nodeCount() > 1)
-            useMeasuredMessages(prices.remote, prices.cores, profile, linkNameOf(cluster, groupShape(cluster, {0, home.devices, 2})), nicBytesPerS(home));
+            useMeasuredMessages(prices.remote, prices.cores, profile, linkNameOf(cluster, groupShape(cluster, {0, home.devices, 2})), schedule.world, nicBytesPerS(home));
         prices.cores.serverOnRank0 = servers.placement != ServerPlacement::Nodes;
         prices.cores.shared = prices.cores.shared && scales.cores;
     }

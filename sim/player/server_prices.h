@@ -12,11 +12,12 @@
 
 namespace ringside {
 
-/// One direction of the way between workers and one server; both directions are alike and apart (full duplex).
+/// One direction of the way between workers and one server; both directions are alike (full duplex).
 struct ServerPort {
     double bytesPerS = 0;                 ///< of the server's end, which all flows share
     std::vector<double> flowBytesPerS;    ///< per Cluster::nodes: what one worker there reaches towards one server
     Time latency;                         ///< of every message
+    double bothWaysSlowdown = 1;          ///< of each direction while the other is in use, too
 };
 
 /// What messages and the server's work take from the core of a rank, where workers and the server compute with the same processors
@@ -38,8 +39,6 @@ struct ServerPrices {
     std::int64_t localRanks = 0;          ///< ranks [0, localRanks) are local
     std::vector<Time> sum, apply;         ///< per key: adding one push, applying the sum
     ServerCores cores;
-
-    const ServerPort& portOf(std::int64_t rank) const { return rank < localRanks ? local : remote; }
 };
 
 struct ServerScales {

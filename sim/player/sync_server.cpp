@@ -5,9 +5,6 @@
 namespace ringside {
 namespace {
 
-/// A port that nobody uses still needs a rate.
-double rateOf(const ServerPort& port) { return port.bytesPerS > 0 ? port.bytesPerS : 1; }
-
 /// Saturates: an absurd cost stays an absurd time.
 Time timesOver(Time time, std::int64_t n) {
     return n > 1 && time.picoseconds() > Time::max().picoseconds() / n ? Time::max() : time * n;
@@ -16,12 +13,7 @@ Time timesOver(Time time, std::int64_t n) {
 }  // namespace
 
 SyncServer::SyncServer(const ParameterServers& servers, const ServerPrices& prices, std::int64_t workers, std::uint32_t serverClass)
-    : prices_(prices), count_(static_cast<double>(servers.count)), workers_(workers), keys_(servers.keys.size()), serverClass_(serverClass) {
-    for (int direction = 0; direction < 2; ++direction) {
-        ports_.emplace_back(rateOf(prices.local));
-        ports_.emplace_back(rateOf(prices.remote));
-    }
-}
+    : prices_(prices), count_(static_cast<double>(servers.count)), workers_(workers), ports_(prices), keys_(servers.keys.size()), serverClass_(serverClass) {}
 
 void SyncServer::send(Time now, const Message& message) {
     const auto index = static_cast<std::uint32_t>(messages_.size());
@@ -39,25 +31,22 @@ void SyncServer::startFlow(Time now, std::uint32_t index) {
     takeCores(now, index);
     // The server's own device, or its own process.
     if (message.work.bytes == 0 || isOwn(message)) return schedule(std::max(now, handled_[index]), Event::Kind::Arrived, index);
-    const ServerPort& prices = prices_.portOf(message.rank);
-    const double cap = prices.flowBytesPerS[prices.flowBytesPerS.size() == 1 ? 0 : message.nodeGroup] / message.linkSlowdown;
-    SharedPort& port = portOf(message);
-    port.start(now, port.groupOf(cap), static_cast<double>(message.work.bytes) / count_, message.multiplicity, index);
+    ports_.start(now, ports_.indexOf(message.isPush, message.rank), message.nodeGroup, message.linkSlowdown, static_cast<double>(message.work.bytes) / count_, message.multiplicity, index);
     notePortUse(now);
 }
 
 Time SyncServer::nextEvent() const {
     Time next = events_.empty() ? Time::max() : events_.top().time;
-    for (const SharedPort& port : ports_) next = std::min(next, port.nextEnd());
+    for (std::uint32_t p = 0; p < ServerPorts::kCount; ++p) next = std::min(next, ports_.nextEnd(p));
     return next;
 }
 
 void SyncServer::advance(Time now, std::vector<Done>& done) {
-    for (SharedPort& port : ports_)
-        while (port.nextEnd() == now) {
+    for (std::uint32_t p = 0; p < ServerPorts::kCount; ++p)
+        while (ports_.nextEnd(p) == now) {
             ended_.clear();
-            port.finish(now, ended_);
-            for (const SharedPort::Tag index : ended_) schedule(std::max(now + prices_.portOf(messages_[index].rank).latency, handled_[index]), Event::Kind::Arrived, static_cast<std::uint32_t>(index));
+            ports_.finish(now, p, ended_);
+            for (const SharedPort::Tag index : ended_) schedule(std::max(now + ports_.latency(p), handled_[index]), Event::Kind::Arrived, static_cast<std::uint32_t>(index));
         }
     while (!events_.empty() && events_.top().time == now) {
         const Event event = events_.top();
@@ -131,8 +120,8 @@ void SyncServer::notePortUse(Time now) {
         activity_.push_back({kind, 0, since, now});
         since = Time::max();
     };
-    note(ServerSlice::Kind::Receive, receivingSince_, ports_[0].active() + ports_[1].active());
-    note(ServerSlice::Kind::Send, sendingSince_, ports_[2].active() + ports_[3].active());
+    note(ServerSlice::Kind::Receive, receivingSince_, ports_.receiving());
+    note(ServerSlice::Kind::Send, sendingSince_, ports_.sending());
 }
 
 }  // namespace ringside

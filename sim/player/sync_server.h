@@ -10,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/player/server_prices.h"
-#include "sim/resource/shared_port.h"
+#include "sim/player/server_ports.h"
 #include "sim/schedule/schedule.h"
 
 namespace ringside {
@@ -79,7 +78,6 @@ private:
 
     /// Nothing of it goes over a link.
     bool isOwn(const Message& message) const { return prices_.cores.serverOnRank0 && message.rank == 0; }
-    SharedPort& portOf(const Message& message) { return ports_[(message.isPush ? 0U : 2U) + (message.rank < prices_.localRanks ? 0U : 1U)]; }
     void startFlow(Time now, std::uint32_t message);
     void arrived(Time now, std::uint32_t message, std::vector<Done>& done);
     void applied(Time now, std::uint32_t key);
@@ -92,7 +90,7 @@ private:
     const ServerPrices& prices_;
     double count_;
     std::int64_t workers_;
-    std::vector<SharedPort> ports_;           // in local, in remote, out local, out remote
+    ServerPorts ports_;
     std::vector<Key> keys_;
     std::vector<std::vector<std::int64_t>> pulls_;  // per class and key: pulls so far
     std::vector<Message> messages_;

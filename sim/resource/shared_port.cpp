@@ -31,6 +31,14 @@ void SharedPort::start(Time now, Group group, double bytes, std::int64_t multipl
     share();
 }
 
+void SharedPort::setRate(Time now, double bytesPerS) {
+    CHECK(bytesPerS > 0);
+    if (bytesPerS == capacity_) return;
+    advance(now);
+    capacity_ = bytesPerS;
+    share();
+}
+
 void SharedPort::advance(Time now) {
     CHECK(now >= now_);
     if (now == now_) return;

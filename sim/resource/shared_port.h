@@ -35,6 +35,9 @@ public:
     /// REQUIRES: now == nextEnd().
     void finish(Time now, std::vector<Tag>& ended);
 
+    /// From now on the port carries so much; flows keep what they have got. REQUIRES: now is not before the last call, bytesPerS > 0.
+    void setRate(Time now, double bytesPerS);
+
     std::int64_t active() const { return active_; }  ///< flows, each counted with its multiplicity
 
 private:

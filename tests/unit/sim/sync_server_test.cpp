@@ -65,6 +65,20 @@ TEST_F(SyncServerTest, AKeyIsAppliedOnceWhenAllHavePushedIt) {
     EXPECT_EQ(ends.at({1, 1}), us(460));
 }
 
+TEST_F(SyncServerTest, TrafficBothWaysSlowsEachDirectionByWhatWasMeasured) {
+    // Key 0 comes in until 100 + 5, is added by 115 and applied by 145. Its pull and key 1's push, which begins then, have half the rate each: 200 + 5.
+    prices_.remote.bothWaysSlowdown = 2;
+    SyncServer server(servers_, prices_, 1);
+    server.send(us(0), message(0, true));
+    server.send(us(0), message(0, false));
+    std::vector<SyncServer::Done> done;
+    while (server.nextEvent() < us(145)) server.advance(server.nextEvent(), done);
+    server.send(us(145), message(0, true, 1, 100'000, 1));
+    const auto ends = finish(server);
+    EXPECT_EQ(ends.at({0, 1}), us(350));
+    EXPECT_EQ(ends.at({0, 2}), us(350));
+}
+
 TEST_F(SyncServerTest, PullsWaitForTheLastPush) {
     SyncServer server(servers_, prices_, 2);
     server.send(us(0), message(0, true));

@@ -65,7 +65,8 @@ TEST(ClosedForms, HalvingDoublingAgreesWithItsMessages) {
 TEST(ClosedForms, BroadcastAgreesWithItsMessages) {
     forRanksAndSizes([](std::int64_t n, Bytes s) {
         expectWithinOnePercent(played(uniform(n), CollectiveOp::Broadcast, Algorithm::Ring, s), ringBroadcastSeconds(n, s, kLink));
-        expectWithinOnePercent(played(uniform(n), CollectiveOp::Broadcast, Algorithm::Binomial, s), binomialBroadcastSeconds(n, s, kLink));
+        expectWithinOnePercent(played(portNetwork(n, kBandwidth, Time::fromMicroseconds(5)), CollectiveOp::Broadcast, Algorithm::Binomial, s),
+                               binomialBroadcastSeconds(n, s, kLink));
     });
 }
 

@@ -76,6 +76,14 @@ TEST(SharedPort, NoBytesEndAtOnce) {
 
 // Random flows: m equal ones started together end when one flow of multiplicity m does, to the picosecond, and everything that
 // is sent has been carried at no more than the capacity.
+TEST(SharedPort, ANewRateHoldsFromThenOn) {
+    SharedPort port(10e9);
+    port.start(ns(0), port.groupOf(10e9), 10000, 1, 1);
+    port.setRate(ns(400), 5e9);
+    // 4000 B by 400 ns, the other 6000 at 5 GB/s: 1200 ns.
+    EXPECT_EQ(port.nextEnd(), ns(1600));
+}
+
 TEST(SharedPort, AFlowOfMultiplicityMStandsForMFlows) {
     ASSERT_TRUE(rc::check("multiplicity", [] {
         const double capacity = *rc::gen::element(1e9, 12.5e9, 300e9);
