@@ -203,6 +203,7 @@ Result<void> bindForwardKernel(const LayerType& layer, const Op& op, std::size_t
     Bound b{layer, op, at, Calls(calls, scratch)};
     const std::string_view name = op.forward[kernel].name;
     const std::int64_t elements = elementCount(b.output().shape);
+    if (op.forwardPieces > 1) return unsupported(op, "a product in pieces (tp_comm_overlap)");
     switch (op.kind) {
         case OpKind::Linear:
             if (op.attributes[4] > 1) return unsupported(op, "a linear layer of experts");

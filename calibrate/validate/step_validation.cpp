@@ -79,7 +79,7 @@ public:
         // The same Schedule, the same bytes: of the ranks as they were run. (predict() may stand one rank for all, and knows when the
         // device hands back what was freed late.)
         row_.predictedPeak = 0;
-        for (const RankClass& rank : run->schedule.classes) row_.predictedPeak = std::max(row_.predictedPeak, trackMemory(run->schedule.programs[rank.program], {}).peakAllocated);
+        for (const RankClass& rank : run->schedule.classes) row_.predictedPeak = std::max(row_.predictedPeak, trackMemory(run->schedule.programs[rank.program], {.setup = false}).peakAllocated);
         for (const RealRank& rank : run->ranks) row_.measuredPeak = std::max(row_.measuredPeak, rank.memory.peakAllocated);
         for (std::size_t s = 0; s < run->stepSeconds.size(); ++s) {
             std::vector<std::vector<TaskTimes>> times;

@@ -72,6 +72,7 @@ Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& pro
     cost.attentionBackward_ = profile.attentionBackwardEfficiency.value;
     cost.flash1_ = profile.flash1Attention.value;
     cost.flash3_ = profile.flash3Attention.value;
+    cost.flash4_ = profile.flash4Attention.value;
     cost.waveQuantised_ = device.sms.has_value() && *device.sms > 0;
     cost.sms_ = cost.waveQuantised_ ? static_cast<double>(*device.sms) : assumedMultiprocessors(device.arch);
     cost.elementRate_ = cost.sms_ * clockHz(device, cost.sms_) * profile.sustainedClock.value * profile.elementsPerClock.value;
@@ -134,7 +135,7 @@ double ComputeCost::seconds(const KernelWork& work, double busySms, double busyB
 
 double ComputeCost::formulaSeconds(const KernelWork& work, double busySms, double busyBandwidth) const {
     switch (work.cls) {
-        case KernelClass::Gemm: return gemmSeconds(work, busySms, busyBandwidth);
+        case KernelClass::Gemm: return work.beside > 1 ? piecesSeconds(work, busySms, busyBandwidth) : gemmSeconds(work, busySms, busyBandwidth);
         case KernelClass::Convolution: return convolutionSeconds(work, busySms, busyBandwidth);
         case KernelClass::AttentionForward:
         case KernelClass::AttentionBackward: return attentionSeconds(work, busySms, busyBandwidth);
@@ -166,6 +167,16 @@ double ComputeCost::gemmSeconds(const KernelWork& work, double busySms, double b
     }
     // A table's ratio belongs to the bytes of the bare product: what the kernel adds (a bias, an fp32 result) stays on top.
     return formula * own.table->correction(shape);
+}
+
+/// Pieces that run at a time fill each other's waves: together they are one product of all their rows.
+double ComputeCost::piecesSeconds(const KernelWork& work, double busySms, double busyBandwidth) const {
+    KernelWork together = work;
+    together.beside = 1;
+    together.shape.m *= work.beside;
+    together.flops *= work.beside;
+    together.bytes *= work.beside;
+    return gemmSeconds(together, busySms, busyBandwidth) / work.beside;
 }
 
 double ComputeCost::convolutionSeconds(const KernelWork& work, double busySms, double busyBandwidth) const {
@@ -201,7 +212,7 @@ double ComputeCost::attentionSeconds(const KernelWork& work, double busySms, dou
         const double waves = batch * blocks / freeSms;
         const double tail = (forward ? kTailForward : kTailBackward) * (work.causal ? 1.0 : 0.5);
         // The first generation is as fast for any head size and length: it never came near what those limit.
-        const double shapeEfficiency = work.flash == 1 ? flash1_ : headEfficiency * keys / (keys + sequenceHalf) * (work.flash == 3 ? flash3_ : 1);
+        const double shapeEfficiency = work.flash == 1 ? flash1_ : headEfficiency * keys / (keys + sequenceHalf) * (work.flash == 3 ? flash3_ : work.flash == 4 ? flash4_ : 1);
         rate *= shapeEfficiency * waves / (waves + tail);
     }
     return fixedSeconds_ + std::max(flops / rate, work.bytes / bandwidth);

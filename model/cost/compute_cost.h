@@ -54,6 +54,7 @@ private:
     GemmModel gemmModel(const Arithmetic& arithmetic, double busySms, double busyBandwidth) const;
     double gemmSeconds(const KernelWork& work, double busySms, double busyBandwidth, double gain = 1) const;  ///< gain: on a convolution's rate
     double attentionSeconds(const KernelWork& work, double busySms, double busyBandwidth) const;
+    double piecesSeconds(const KernelWork& work, double busySms, double busyBandwidth) const;
     double convolutionSeconds(const KernelWork& work, double busySms, double busyBandwidth) const;
     double memorySeconds(double bytes, double elements, double busySms, double busyBandwidth) const;
     const Arithmetic& arithmetic(DType type) const;
@@ -69,7 +70,7 @@ private:
     double fixedSeconds_ = 0;
     double elementRate_ = 0;  ///< elements/s of kernels that go element by element; 0: not known, and no limit
     double convolutionEfficiency_ = 1, winogradGain_ = 1, transposedShare_ = 0;
-    double attentionForward_ = 1, attentionBackward_ = 1, flash1_ = 1, flash3_ = 1;
+    double attentionForward_ = 1, attentionBackward_ = 1, flash1_ = 1, flash3_ = 1, flash4_ = 1;
 };
 
 }  // namespace ringside

@@ -101,6 +101,9 @@ Profile datasheetProfile(const Device& device, const PublishedFigures& figures) 
     p.flash3Attention = device.arch == GpuArch::Hopper
                             ? published(1.62, 0.08, "FlashAttention-3: 621 of 989 TFLOPS forward (pytorch/benchmark pull request 2391), backward 1.5 to 1.75 times FlashAttention-2 (arXiv 2407.08608)")
                             : assumed(1.0, 0.10, "as flash");
+    p.flash4Attention = device.arch == GpuArch::Blackwell
+                            ? published(1.2, 0.10, "FlashAttention-4: up to 1.3 times cuDNN 9.13, 1,613 TFLOPS forward on a B200 (its paper, 2026); cuDNN is what flash stands for here")
+                            : p.flash3Attention;
     p.memoryEfficiency = isAmd(device.arch) ? assumed(0.75, 0.10, "streaming kernels on HBM")
                          : device.memoryType.starts_with("GDDR") ? published(0.93, 0.06, "GDDR cards lose less than HBM: RTX A6000, A10 and RTX 6000 Ada in lambdal/deeplearning-benchmark; RTX 3090 Ti 0.85 in mli/transformers-benchmarks")
                                             : published(0.85, 0.05, "elementwise kernels: V100 784 of 900 GB/s, RTX 3090 Ti 856 of 1008 (mli/transformers-benchmarks)");
@@ -124,7 +127,7 @@ Profile datasheetProfile(const Device& device, const PublishedFigures& figures) 
     p.interference = assumed(0.10, 0.50, "bytes of a ring at NVLink rate against the memory bandwidth");
     const bool host = device.interconnect == "none";  // judged by runs of its own, not by others'
     p.deviceVariation = host ? assumed(0, 0.5, "ranks of one host share its cores") : published(0.018, 0.5, "best matmuls of the eight devices of a node differ by 5 % and more (stas00/ml-engineering): 2.8 standard deviations");
-    for (Figure Profile::*spread : {&Profile::modelSpreadDevice, &Profile::modelSpreadNode, &Profile::modelSpreadNetwork, &Profile::modelSpreadMesh})
+    for (Figure Profile::*spread : {&Profile::modelSpreadDevice, &Profile::modelSpreadNode, &Profile::modelSpreadNetwork, &Profile::modelSpreadMesh, &Profile::modelSpreadMemory})
         p.*spread = assumed(host ? 0 : 0.10, 0.3, "before any fit: what models of this kind reach on runs they have not seen");
     layOver(p, device, figures.figures);
     return p;

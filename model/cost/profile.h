@@ -55,7 +55,7 @@ struct Profile {
     Figure convolutionEfficiency;           ///< fraction of what a GEMM of the same shape reaches
     Figure attentionForwardEfficiency;      ///< fraction of the dense peak that fused attention reaches (head size 128, long sequence)
     Figure attentionBackwardEfficiency;
-    Figure flash1Attention, flash3Attention; ///< of that: kernels of the first generation; those written for Hopper
+    Figure flash1Attention, flash3Attention, flash4Attention; ///< of that: kernels of the first generation; those written for Hopper; for Blackwell
     Figure memoryEfficiency;                ///< fraction of the memory bandwidth that streaming kernels reach
     Figure kernelFixedUs;                   ///< device time of an empty kernel (start-up and drain)
     Figure launchUs;                        ///< host time to issue one kernel from the framework, eager
@@ -89,6 +89,7 @@ struct Profile {
     Figure modelSpreadNode;                 ///< data parallel within a node
     Figure modelSpreadNetwork;              ///< data parallel over several nodes
     Figure modelSpreadMesh;                 ///< with tensor, pipeline or context parallelism
+    Figure modelSpreadMemory;               ///< of a peak of memory
     std::map<DType, std::vector<GemmSample>> gemmTable;  ///< measured; wins over the formula
     KernelPoints kernels;                   ///< measured, by KernelWork::name; they win over gemmTable and every formula
     std::vector<CollectiveCurve> collectives;     ///< measured; they win over the backend's closed form

@@ -30,6 +30,7 @@ inline constexpr std::array kProfileFields{
     ProfileField{"attention_backward_efficiency", &Profile::attentionBackwardEfficiency, 0.001, kMaxEfficiency},
     ProfileField{"flash1_attention", &Profile::flash1Attention, 0.001, 10},
     ProfileField{"flash3_attention", &Profile::flash3Attention, 0.001, 10},
+    ProfileField{"flash4_attention", &Profile::flash4Attention, 0.001, 10},
     ProfileField{"memory_efficiency", &Profile::memoryEfficiency, 0.001, kMaxEfficiency},
     ProfileField{"kernel_fixed_us", &Profile::kernelFixedUs, 0, kMaxProfileUs},
     ProfileField{"launch_us", &Profile::launchUs, 0, kMaxProfileUs},
@@ -64,6 +65,7 @@ inline constexpr std::array kProfileFields{
     ProfileField{"model_spread_node", &Profile::modelSpreadNode, 0, 2},
     ProfileField{"model_spread_network", &Profile::modelSpreadNetwork, 0, 2},
     ProfileField{"model_spread_mesh", &Profile::modelSpreadMesh, 0, 2},
+    ProfileField{"model_spread_memory", &Profile::modelSpreadMemory, 0, 2},
 };
 
 inline constexpr std::string_view kGemmEfficiencyPrefix = "gemm_efficiency.";

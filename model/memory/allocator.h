@@ -46,6 +46,8 @@ public:
     Bytes allocated() const { return allocated_; }          ///< live blocks: rounded to 512 B, with what was not split off
     Bytes reserved() const { return reserved_; }            ///< segments held from the driver
     Bytes peakAllocated() const { return peakAllocated_; }
+    /// From now on the peak is that of what comes; what is reserved stays.
+    void forgetPeakAllocated() { peakAllocated_ = allocated_; }
     Bytes peakReserved() const { return peakReserved_; }
     Bytes capacity() const { return capacity_; }
     std::int64_t segments() const { return segments_; }     ///< held now; with expandable segments one per stream and pool

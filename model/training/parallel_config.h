@@ -75,6 +75,7 @@ struct ParallelConfig {
     bool overlapGradReduce = false;
     bool overlapParamGather = false;
     bool gradReduceInFp32 = false;
+    bool tpCommOverlap = false;                 ///< tensor-parallel collectives beside the products next to them (userbuffers)
     std::string transformerImpl = "local";      ///< local, transformer_engine
     std::int64_t optimizerInstances = 1;
     bool padBuckets = false;

@@ -77,6 +77,7 @@ const std::vector<KnobField>& fields() {
         {"overlap_grad_reduce", &Config::overlapGradReduce},
         {"overlap_param_gather", &Config::overlapParamGather},
         {"grad_reduce_in_fp32", &Config::gradReduceInFp32},
+        {"tp_comm_overlap", &Config::tpCommOverlap},
         {"transformer_impl", &Config::transformerImpl, 0, 0, {"local", "transformer_engine"}},
         {"num_distributed_optimizer_instances", &Config::optimizerInstances, 1, kManyRanks},
         {"pad_buckets_for_high_nccl_busbw", &Config::padBuckets},

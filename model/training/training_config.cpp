@@ -148,7 +148,7 @@ Result<Recompute> recomputeByName(std::string_view name) {
 namespace {
 
 constexpr std::array kRecomputes{Recompute::None, Recompute::Selective, Recompute::Full};
-constexpr std::array kAttentionKernels{AttentionKernel::Flash, AttentionKernel::Flash1, AttentionKernel::Flash3, AttentionKernel::FusedSoftmax, AttentionKernel::Math};
+constexpr std::array kAttentionKernels{AttentionKernel::Flash, AttentionKernel::Flash1, AttentionKernel::Flash3, AttentionKernel::Flash4, AttentionKernel::FusedSoftmax, AttentionKernel::Math};
 constexpr std::array kFrameworks{Framework::PyTorch, Framework::HuggingFace, Framework::MegatronDeepSpeed};
 constexpr std::array kMemoryFormats{MemoryFormat::Contiguous, MemoryFormat::ChannelsLast};
 constexpr std::array kLossKernels{LossKernel::Eager, LossKernel::Fused, LossKernel::FusedInPlace, LossKernel::FusedLinear};
@@ -219,6 +219,7 @@ Result<AttentionKernel> attentionKernelByName(std::string_view name) {
     if (spelling == "flash" || spelling == "sdpa" || spelling == "flash-attention" || spelling == "fused") return AttentionKernel::Flash;
     if (spelling == "flash1" || spelling == "triton") return AttentionKernel::Flash1;
     if (spelling == "flash3" || spelling == "cudnn") return AttentionKernel::Flash3;
+    if (spelling == "flash4") return AttentionKernel::Flash4;
     if (spelling == "fused-softmax" || spelling == "megatron") return AttentionKernel::FusedSoftmax;
     if (spelling == "math" || spelling == "eager" || spelling == "unfused" || spelling == "torch") return AttentionKernel::Math;
     return badInput({}, unknownName("attention kernel", name, attentionKernelNames()));
@@ -244,6 +245,7 @@ std::string_view nameOf(AttentionKernel kernel) {
         case AttentionKernel::Flash: return "flash";
         case AttentionKernel::Flash1: return "flash1";
         case AttentionKernel::Flash3: return "flash3";
+        case AttentionKernel::Flash4: return "flash4";
         case AttentionKernel::FusedSoftmax: return "fused-softmax";
         case AttentionKernel::Math: return "math";
     }

@@ -56,16 +56,18 @@ std::vector<std::string> recomputeNames();
 std::string_view nameOf(Recompute recompute);
 
 /// Flash: one fused kernel, no s² tensor (FlashAttention-2). Flash1: its first generation, Triton's included, at about half the speed.
-/// Flash3: what was written for Hopper (FlashAttention-3, cuDNN 9), elsewhere as Flash. FusedSoftmax: batched matmuls that write the s² scores, scale, mask and softmax in one kernel (Megatron, Apex). Math: the
+/// Flash3: what was written for Hopper (FlashAttention-3, cuDNN 9), elsewhere as Flash. Flash4: FlashAttention-4, written for Blackwell; elsewhere as Flash3. FusedSoftmax: batched matmuls that write the s² scores, scale, mask and softmax in one kernel (Megatron, Apex). Math: the
 /// same in a kernel each.
-enum class AttentionKernel : std::uint8_t { Flash, Flash1, Flash3, FusedSoftmax, Math };
+enum class AttentionKernel : std::uint8_t { Flash, Flash1, Flash3, Flash4, FusedSoftmax, Math };
 Result<AttentionKernel> attentionKernelByName(std::string_view name);
 std::vector<std::string> attentionKernelNames();
 std::string_view nameOf(AttentionKernel kernel);
 /// Whether the s² scores stay inside the kernel.
 inline bool isFlash(AttentionKernel kernel) { return kernel != AttentionKernel::FusedSoftmax && kernel != AttentionKernel::Math; }
 /// Generation of FlashAttention. REQUIRES isFlash.
-inline int flashGeneration(AttentionKernel kernel) { return kernel == AttentionKernel::Flash1 ? 1 : kernel == AttentionKernel::Flash3 ? 3 : 2; }
+inline int flashGeneration(AttentionKernel kernel) {
+    return kernel == AttentionKernel::Flash1 ? 1 : kernel == AttentionKernel::Flash3 ? 3 : kernel == AttentionKernel::Flash4 ? 4 : 2;
+}
 
 /// Whose Python issues the kernels: what one launch costs the host differs by several times (docs/models/host.md).
 enum class Framework : std::uint8_t { PyTorch, HuggingFace, MegatronDeepSpeed };

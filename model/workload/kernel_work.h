@@ -38,6 +38,7 @@ struct KernelWork {
     double elements = 0;         ///< memory kernels that go element by element (a batch norm): how many; 0: they move wide words
     double transposedBytes = 0;  ///< convolutions: images that lie in NCHW where tensor cores want NHWC; the kernel's call transposes them
     bool winograd = false;       ///< convolutions: three by three, stride one, not grouped: fp32 can take the Winograd form
+    int beside = 1;      ///< matrix products: pieces of one (alike, cut along m) of which so many run at a time, on streams of their own
     double divisor = 0;  ///< of a kernel that divides gradients: by what; 0: by the ranks that average them
 
     bool operator==(const KernelWork&) const = default;

@@ -21,6 +21,7 @@ enum class ContextKind : std::uint8_t { Ring, Ulysses };
 struct ModelShard {
     std::int64_t tp = 1, cp = 1, ep = 1;  ///< ranks of the tensor, context and expert axis
     bool sequenceParallel = false;        ///< norms, dropout and residual on 1/tp of the tokens; without effect where tp is 1
+    bool overlapsTensor = false;          ///< collectives of the tensor axis go on beside the products next to them; REQUIRES: sequenceParallel
     TensorStyle style = TensorStyle::Megatron;
     ContextKind context = ContextKind::Ring;
     bool balanced = true;                 ///< causal ring: zig-zag, every rank has the same work; else rank r computes r + 1 of cp blocks

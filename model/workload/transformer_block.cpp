@@ -5,6 +5,7 @@
 #include "model/workload/dense_ops.h"
 #include "model/workload/expert_ops.h"
 #include "model/workload/kernels_of.h"
+#include "model/workload/tensor_overlap.h"
 
 namespace ringside {
 namespace {
@@ -217,9 +218,7 @@ int feedForward(LayerBuilder& layer, const TransformerContext& in, int x, const 
     return leaveTensorRegion(layer, in, in.names.down, linear(layer, in.names.down, hidden, spec.hidden, parameters.down, {1, in.conv1d()}));
 }
 
-}  // namespace
-
-LayerType buildBlock(const TransformerContext& in) {
+LayerType assembleBlock(const TransformerContext& in) {
     const TransformerSpec& spec = in.spec;
     LayerBuilder layer("block", in.training.precision);
     const int x = layer.value("input", {in.samples, in.streamLength(), spec.hidden}, layer.streamType());
@@ -247,6 +246,14 @@ LayerType buildBlock(const TransformerContext& in) {
     int fed = dropped("dropout_2", feedForward(layer, in, second, parameters));
     if (sandwich) fed = normed("post_feedforward_layernorm", fed, parameters.postNorm2);
     return layer.finish(add(layer, "add_2", middle, fed), true, true);
+}
+
+}  // namespace
+
+LayerType buildBlock(const TransformerContext& in) {
+    LayerType block = assembleBlock(in);
+    if (in.shard.overlapsTensor && in.shard.splitsSequence()) overlapTensorCollectives(block, in.shard.tp);
+    return block;
 }
 
 }  // namespace ringside

@@ -121,6 +121,10 @@ struct RingSteps {
 ///
 /// Collectives and kernels of one op: forward runs the kernels, then forwardCollectives in order. Backward runs
 /// backwardCollectives in order, then the kernels; the first `inputGradientKernels` of these do not wait for them.
+/// A collective and the product beside it may be cut into as many pieces along the tokens (tensor_overlap.h): forwardPieces and backwardPieces of
+/// both are then above 1, and say how many. The product's are its last forward kernels, and the last of its inputGradientKernels. A gather sends
+/// pieces round the ring, and kernel i of the product after it needs the first i of them; a scatter reduces piece i once kernel i of the product
+/// before it is done.
 struct Op {
     OpKind kind = OpKind::Linear;
     std::string name;                   ///< local to the layer: "attn.c_attn"
@@ -139,6 +143,7 @@ struct Op {
     int inputGradientKernels = 0;
     std::vector<OpCollective> forwardCollectives, backwardCollectives;
     RingSteps ring;
+    int forwardPieces = 1, backwardPieces = 1;
     std::array<std::int64_t, 6> attributes{};  ///< by kind, see above
 };
 

@@ -1,6 +1,7 @@
 #include "sim/player/memory_tracker.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "model/memory/allocator.h"
 
@@ -23,6 +24,18 @@ BufferId largestAlive(const RankProgram& program, TaskId peakTask) {
             largest = b;
         }
     return largest;
+}
+
+/// The most that is reserved while tensors are cut into shards one by one.
+Bytes reservedUntilSharedOut(const SetupTensors& setup, bool expandableSegments) {
+    CachingAllocator allocator(expandableSegments, CachingAllocator::kUnlimited);
+    std::vector<CachingAllocator::Block> whole;
+    for (const Bytes bytes : setup.tensors) whole.push_back(allocator.allocate(bytes, kComputeStream));
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+        allocator.allocate((setup.tensors[i] + setup.shards - 1) / setup.shards, kComputeStream);
+        allocator.free(whole[i]);
+    }
+    return allocator.peakReserved();
 }
 
 }  // namespace
@@ -84,12 +97,28 @@ MemoryReport trackMemory(const RankProgram& program, const MemoryOptions& option
         }
     };
 
-    for (BufferId b = 0; b < program.buffers.size(); ++b)
-        if (program.buffers[b].persistent) allocate(b, 0);
+    std::vector<bool> declared(program.buffers.size());
+    const auto declare = [&](bool parametersOnly) {
+        for (BufferId b = 0; b < program.buffers.size(); ++b) {
+            if (!program.buffers[b].persistent || declared[b] || (parametersOnly && program.buffers[b].category != MemoryCategory::Parameters)) continue;
+            declared[b] = true;
+            allocate(b, 0);
+        }
+    };
+    const SetupTensors setup = options.setup ? program.setup : SetupTensors{};
+    const Bytes reservedInSetup = setup.cacheEmptied ? reservedUntilSharedOut(setup, options.expandableSegments) : 0;
+    std::vector<CachingAllocator::Block> original;
+    const Bytes whole = std::accumulate(setup.tensors.begin(), setup.tensors.end(), Bytes{0});
+    if (!setup.cacheEmptied && 2 * whole <= room)  // the copy is made on the device where both fit, else on the host
+        for (const Bytes bytes : setup.tensors) original.push_back(allocator.allocate(bytes, kComputeStream));
+    if (!original.empty()) {
+        declare(true);
+        for (const CachingAllocator::Block block : original) allocator.free(block);
+        allocator.forgetPeakAllocated();
+        peak = allocator.allocated();
+    }
+    declare(false);
     beforeStep = false;
-    CachingAllocator setup(options.expandableSegments, CachingAllocator::kUnlimited);
-    for (const Bytes bytes : program.setup) setup.allocate(bytes, kComputeStream);
-    const Bytes reservedInSetup = setup.reserved() + allocator.reserved();
     report.failedBeforeStep = report.outOfMemory;
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         bool changed = false;

@@ -20,6 +20,7 @@ struct MemoryOptions {
     Bytes ncclBytes = 0;     ///< communicators' buffers, outside the allocator; only with more than one rank
     Bytes capacityBytes = 0;
     bool expandableSegments = false;
+    bool setup = true;       ///< play RankProgram::setup before the step
     bool timeline = false;   ///< keep the samples
     bool nameLargest = true; ///< find the largest tensor at the peak (one more pass)
 };

@@ -71,6 +71,15 @@ struct HostWork {
 };
 
 /// What one rank does, in issue order.
+/// Tensors that stand on the device before the persistent buffers do: a model that is whole until it is shared out, or flattened. Each is let go in
+/// its turn, and leaves one of `shards` equal pieces behind. Either the cache is then emptied, and what it took counts only where it is the most
+/// that was ever reserved; or their memory stays with the allocator, for the step to use where it fits.
+struct SetupTensors {
+    std::vector<Bytes> tensors;
+    std::int64_t shards = 1;
+    bool cacheEmptied = false;
+};
+
 struct RankProgram {
     std::shared_ptr<const Workload> workload;  ///< the model (its part, and the micro-batch) that these ranks have
     std::vector<Stream> streams;  ///< streams[0] is the host thread, streams[1] the compute stream
@@ -80,9 +89,7 @@ struct RankProgram {
     std::vector<Buffer> buffers;
     std::vector<ProgramParameter> parameters;  ///< what is trained here, in registration order; tied uses not again
     std::vector<Layout> layouts;
-    /// Tensors beside the persistent ones before the step (a model that is whole until it is shared out). Their memory goes back to the driver then,
-    /// but it may be the most that was ever reserved.
-    std::vector<Bytes> setup;
+    SetupTensors setup;
     int interpreterThreads = 1;  ///< host threads that share one interpreter: what each launches in forward waits for the others
 
     std::span<const TaskId> dependenciesOf(const Task& task) const {

@@ -37,6 +37,7 @@ ModelShard shardOf(const ParallelConfig& parallel) {
     shard.cp = parallel.cp;
     shard.ep = parallel.ep;
     shard.sequenceParallel = parallel.sequenceParallel;
+    shard.overlapsTensor = parallel.tpCommOverlap;
     shard.style = parallel.tensorStyle == "picotron" ? TensorStyle::Picotron : TensorStyle::Megatron;
     shard.context = parallel.contextKind == "ulysses" ? ContextKind::Ulysses : ContextKind::Ring;
     shard.balanced = parallel.contextBalanced;

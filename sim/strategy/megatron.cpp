@@ -250,6 +250,8 @@ Result<void> checkKnobs(const ParallelConfig& config, std::int64_t ranks) {
     const auto refuse = [](const char* key, std::string message) { return badInput(fmt::format("strategy.{}", key), std::move(message)); };
     if (config.overlapParamGather && !(config.distributedOptimizer && config.overlapGradReduce))
         return refuse("overlap_param_gather", "needs use_distributed_optimizer and overlap_grad_reduce; set both to true");
+    if (config.tpCommOverlap && (config.tp == 1 || !config.sequenceParallel))
+        return refuse("tp_comm_overlap", "there is nothing to overlap without tensor and sequence parallelism; set tp above 1 and sequence_parallel to true");
     if (config.optimizerInstances > 1 && !config.distributedOptimizer)
         return refuse("num_distributed_optimizer_instances", "needs use_distributed_optimizer; set it to true, or leave instances at 1");
     if (config.optimizerInstances > 1 && config.ep > 1)
@@ -270,6 +272,7 @@ public:
                          {"overlap_grad_reduce", "false", "cut the buffer into buckets and reduce them while backward goes on"},
                          {"overlap_param_gather", "false", "gather parameters during the next forward, one bucket ahead"},
                          {"grad_reduce_in_fp32", "false", "gradients accumulate and travel in fp32"},
+                         {"tp_comm_overlap", "false", "with tp and sequence_parallel: gathers and reduce-scatters go on beside the products next to them"},
                          {"transformer_impl", "local", "transformer_engine: placeholders of weight gradients, one for each shape, stay in memory"},
                          {"num_distributed_optimizer_instances", "1", "shard within each instance, and all-reduce between them"},
                          {"bucket_elements", "max(40e6, 1e6 per rank)", "elements per bucket, with overlap_grad_reduce"},
@@ -288,6 +291,7 @@ public:
                 GradientBuffers buffers(step, input, replicaAxis, instanceAxis);
                 if (config.distributedOptimizer) step.declareOptimizerState(buffers.targets(step));
                 if (config.transformerImpl == "transformer_engine") keepPlaceholders(step);
+                if (config.tpCommOverlap) keepUserBuffers(step);
                 buffers.zero(step);
                 step.runPasses(buffers);
                 buffers.castToFp32(step);
@@ -314,6 +318,19 @@ private:
             if (!type.isBlock || shape.size() < 2 || !seen.insert(shape).second) continue;
             step.addBuffer({p.elements * sizeOf(dtype), MemoryCategory::Workspace, BufferRole::Workspace, dtype, true, false, p.layer, p.index});
         }
+    }
+
+    /// One buffer of the size of a gathered input for each product that a collective runs beside (Transformer Engine's initialize_ub): forward, and for
+    /// the input's gradient, of all four layers of a block; and for the weight's of the two that are cut by columns.
+    static void keepUserBuffers(StepWriter& step) {
+        constexpr int kUserBuffers = 10;
+        for (const LayerType& type : step.workload().types)
+            for (const Op& op : type.ops) {
+                if (op.kind != OpKind::SequenceGather || op.forwardPieces == 1) continue;
+                const OpCollective& gathered = op.forwardCollectives.front();
+                for (int i = 0; i < kUserBuffers; ++i) step.addBuffer({gathered.bytes(), MemoryCategory::Workspace, BufferRole::Workspace, gathered.dtype, true, false, -1, i});
+                return;
+            }
     }
 
     /// Consecutive data-parallel ranks share an instance.

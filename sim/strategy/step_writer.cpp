@@ -183,8 +183,16 @@ void StepWriter::opTask(std::size_t layer, int op, std::size_t kernel, std::uint
 void StepWriter::writeForwardOp(std::size_t layer, int o, Phase phase, bool isView) {
     const LayerType& type = workload_.typeOf(layer);
     const Op& op = type.ops[static_cast<std::size_t>(o)];
+    const bool inPieces = op.forwardPieces > 1;
+    if (!inPieces || op.kind != OpKind::Linear) awaitPieces();
     bool begun = false;
     BufferId workspace = kNone;
+    const auto read = [&] {
+        for (const int v : op.inputs) writer_.use(valueBuffer(layer, v), UseKind::Read);
+        for (const int p : op.parameters) writer_.use(parameters_[parameterOf(layer, p)].buffer, UseKind::Read);
+    };
+    // What comes in pieces is whole for the last of the tasks that read them.
+    const bool readsLast = inPieces && op.kind != OpKind::SequenceGather;
     // The first task allocates what the op writes; the last one is where it is written.
     const auto begin = [&] {
         if (begun) return;
@@ -200,8 +208,7 @@ void StepWriter::writeForwardOp(std::size_t layer, int o, Phase phase, bool isVi
             hold(buffer);
         }
         workspace = allocateWorkspace(layer, op.forwardWorkspace);
-        for (const int v : op.inputs) writer_.use(valueBuffer(layer, v), UseKind::Read);
-        for (const int p : op.parameters) writer_.use(parameters_[parameterOf(layer, p)].buffer, UseKind::Read);
+        if (!readsLast) read();
     };
     const auto wrote = [&] {
         for (const int v : op.outputs) writer_.use(valueBuffer(layer, v), UseKind::Write);
@@ -229,6 +236,26 @@ void StepWriter::writeForwardOp(std::size_t layer, int o, Phase phase, bool isVi
             endRingStep(exchange, phase);
         }
         if (lastCompute_ != writer_.last()) joinStreams(phase);
+        wrote();
+        return;
+    }
+    if (inPieces) {
+        const std::size_t whole = op.forward.size() - (op.kind == OpKind::Linear ? static_cast<std::size_t>(op.forwardPieces) : 0);
+        kernels(whole);
+        if (op.kind == OpKind::SequenceGather) {
+            gatherInPieces(layer, o, op.forwardCollectives.front(), op.forwardPieces, phase, lastCompute_, begin);
+        } else if (op.kind == OpKind::SequenceScatter) {
+            scatterInPieces(layer, o, op.forwardCollectives.front(), op.forwardPieces, phase, begin);
+        } else {
+            pieces_.clear();
+            while (k < op.forward.size()) {
+                awaitPiece(k - whole);
+                kernels(1);
+                pieces_.push_back(lastCompute_);
+            }
+            arrivals_.clear();
+        }
+        if (readsLast) read();
         wrote();
         return;
     }
@@ -402,8 +429,14 @@ void StepWriter::backwardLayer(std::size_t layer, StepHooks& hooks) {
         for (const int v : op.outputs)
             if (gradientSlot(v) != kNone) outputGradient = gradientSlot(v);
 
+        const bool productInPieces = op.backwardPieces > 1 && op.kind == OpKind::Linear;
+        if (!productInPieces) awaitPieces();
         bool begun = false;
         BufferId workspace = kNone;
+        const auto readOutputGradient = [&] {
+            for (const int v : op.outputs)
+                if (gradientSlot(v) != kNone) writer_.use(gradientSlot(v), UseKind::Read);
+        };
         const auto begin = [&] {
             if (begun) return;
             begun = true;
@@ -423,8 +456,7 @@ void StepWriter::backwardLayer(std::size_t layer, StepHooks& hooks) {
                 writer_.use(slot, UseKind::Allocate);
                 fresh_.push_back(slot);
             }
-            for (const int v : op.outputs)
-                if (gradientSlot(v) != kNone) writer_.use(gradientSlot(v), UseKind::Read);
+            if (!productInPieces) readOutputGradient();
             for (const int v : opPlan.saved) writer_.use(valueBuffer(layer, v), UseKind::Read);
             for (const int p : op.parameters) writer_.use(parameters_[parameterOf(layer, p)].buffer, UseKind::Read);
             if (kernels > 0)
@@ -441,6 +473,10 @@ void StepWriter::backwardLayer(std::size_t layer, StepHooks& hooks) {
             writeRingBackward(layer, o, firstKernel, begin);
             for (const BufferId buffer : fresh_) writer_.use(buffer, UseKind::Write);
             inputGradientTask_ = lastCompute_;
+        } else if (op.kind == OpKind::SequenceScatter && op.backwardPieces > 1) {
+            gatherInPieces(layer, o, op.backwardCollectives.front(), op.backwardPieces, Phase::Backward, outputReady, begin);
+            for (const BufferId buffer : fresh_) writer_.use(buffer, UseKind::Write);
+            inputGradientTask_ = arrivals_.back();
         } else {
             for (std::size_t i = 0; i < op.backwardCollectives.size(); ++i) {
                 const OpCollective& work = op.backwardCollectives[i];
@@ -463,9 +499,13 @@ void StepWriter::backwardLayer(std::size_t layer, StepHooks& hooks) {
                     waitOnCompute(collectives);
                     collectives.clear();
                 }
+                const std::size_t firstPiece = inputDone - static_cast<std::size_t>(op.backwardPieces);
+                if (productInPieces && k > firstPiece && k < inputDone) awaitPiece(k - firstPiece);
                 opTask(layer, o, k, firstKernel + static_cast<std::uint32_t>(k), Phase::Backward);
                 begin();
                 if (k + 1 == inputDone) {
+                    if (productInPieces) readOutputGradient();
+                    arrivals_.clear();
                     for (const BufferId buffer : fresh_) writer_.use(buffer, UseKind::Write);
                     inputGradientTask_ = lastCompute_;
                 }

@@ -182,6 +182,13 @@ private:
     void writeForwardOp(std::size_t layer, int op, Phase phase, bool isView);
     void writeRingBackward(std::size_t layer, int op, std::uint32_t firstKernel, const std::function<void()>& begin);
     TaskId opCollective(std::size_t layer, int op, const OpCollective& work, Phase phase, TaskRole role, std::uint16_t part, TaskId after);
+    /// A collective of which the product after it needs pieces one by one: they go round the ring, and nothing waits for them yet.
+    void gatherInPieces(std::size_t layer, int op, const OpCollective& whole, int pieces, Phase phase, TaskId after, const std::function<void()>& begin);
+    /// One that takes the pieces of the product before it as they are done; the compute stream waits for the last.
+    void scatterInPieces(std::size_t layer, int op, const OpCollective& whole, int pieces, Phase phase, const std::function<void()>& begin);
+    /// The next task on the compute stream waits for piece `i` (0: this rank's own, which is there) of what is on its way.
+    void awaitPiece(std::size_t i);
+    void awaitPieces();
     void joinStreams(Phase phase);
     void endRingStep(TaskId exchange, Phase phase);
     void reducePartialGradients();
@@ -233,6 +240,8 @@ private:
     std::vector<TaskId> pendingWaits_;
     std::vector<BufferId> fresh_;                     // gradients that the current op's first kernel allocates
     TaskId lastCompute_ = 0, lastLoad_ = kNoTask;
+    std::vector<TaskId> arrivals_;                    // pieces on their way: [i] brings piece i + 1
+    std::vector<TaskId> pieces_;                      // kernels of the product written last, where it is cut
     TaskId inputGradientTask_ = kNoTask;              // the one that completed the latest op's input gradient
     StreamId loader_ = 0, offloadStream_ = 0;
     std::map<std::size_t, Offloaded> offloaded_;      // per layer: its input in host memory

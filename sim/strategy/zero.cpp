@@ -79,7 +79,10 @@ private:
         const DType dtype = input.training.precision.parameter;
         step.declareState({.parameters = false, .optimizer = false, .gradientDtype = dtype});
         std::vector<std::int64_t> sizes;
-        for (const ModelParameter& p : step.parameters()) sizes.push_back(p.elements);
+        for (const ModelParameter& p : step.parameters()) {
+            sizes.push_back(p.elements);
+            step.program().program().setup.tensors.push_back(p.elements * sizeOf(dtype));  // flattened on the device, and then let go
+        }
         const FlatPartition partition(sizes, step.syncRanks());
         const FlatLayouts layouts = addLayouts(step, partition);
         Buffer group{partition.padded() * sizeOf(dtype), MemoryCategory::Parameters, BufferRole::ParameterBucket, dtype, true, false, -1, 0};

@@ -215,8 +215,12 @@ private:
         const Zero3Shards shards = declareShards(step, input);
         const bool gathers = shards.ranks > 1 || shards.onHost;
         const std::vector<bool> persistent = declarePersistent(step, input, shards, gathers);
-        if (!config.zeroInit)
-            for (const ModelParameter& p : step.parameters()) step.program().program().setup.push_back(p.elements * sizeOf(dtype));
+        if (!config.zeroInit) {  // zero.Init on a module: each parameter is cut in its turn; defragment() then moves the shards by way of the host and empties the cache
+            SetupTensors& setup = step.program().program().setup;
+            setup.shards = shards.ranks;
+            setup.cacheEmptied = true;
+            for (const ModelParameter& p : step.parameters()) setup.tensors.push_back(p.elements * sizeOf(dtype));
+        }
 
         std::vector<OptimizerTarget> targets;
         for (std::size_t g = 0; g < shards.buffers.size(); ++g) {

@@ -107,11 +107,15 @@ TaskId HostOptimizer::takeGradients(StepWriter& step, StreamId stream, const Gra
 }
 
 double HostOptimizer::hostBytes(const StepWriter& step, std::int64_t elements) const {
-    // State (the fp32 master with it) is read and written, the fp32 gradient read, the narrow parameter written; clipping
-    // scales the gradient in place.
+    // The fp32 gradient is scaled in place whether or not it is clipped (unscale_and_clip_grads); state (the fp32 master with it) is read and
+    // written, the gradient read, the narrow parameter written.
     const TrainingConfig& training = step.input().training;
-    const Bytes state = flatOptimizerStateBytes(training.optimizer, training.precision, elements);
-    return static_cast<double>(2 * state + elements * (4 + sizeOf(dtype_) + (training.gradientClipping ? 8 : 0)));
+    const Bytes state = flatOptimizerStateBytes(training.optimizer, training.precision, elements), narrow = sizeOf(dtype_);
+    Bytes each = 8 + 4 + narrow;
+    // Stage 3 assigns the fp32 master to the narrow shard (Tensor.copy_, which blocks): the processor casts it by itself, and the driver brings
+    // the result, which is not pinned, to the device by way of memory that is.
+    if (options_.roundTrip) each += 4 + (options_.parametersOnHost ? 0 : 3 * narrow);
+    return static_cast<double>(2 * state + elements * each);
 }
 
 void HostOptimizer::update(StepWriter& step) {

@@ -43,6 +43,7 @@ Json randomMeshDocument() {
     Json strategy = {{"name", *rc::gen::elementOf(meshStrategies())}, {"tp", *rc::gen::element(1, 2, 4)}, {"pp", *rc::gen::element(1, 1, 2)}, {"cp", *rc::gen::element(1, 1, 2)}};
     if (experts) strategy["ep"] = *rc::gen::element(1, 2, 4);
     strategy["sequence_parallel"] = *rc::gen::arbitrary<bool>();
+    if (strategy["name"] == "megatron" && strategy["tp"] != 1 && strategy["sequence_parallel"] == true) strategy["tp_comm_overlap"] = *rc::gen::arbitrary<bool>();
     strategy["tensor_style"] = *rc::gen::element(std::string("megatron"), std::string("megatron"), std::string("picotron"));
     strategy["pipeline_schedule"] = *rc::gen::element(std::string("gpipe"), std::string("1f1b"), std::string("interleaved"));
     strategy["context_kind"] = *rc::gen::element(std::string("ring"), std::string("ulysses"));

@@ -1,4 +1,6 @@
 // Megatron-LM's data parallelism and distributed optimizer; docs/models/megatron.md tells the rules.
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,6 +43,62 @@ TEST(Megatron, TransformerEngineKeepsAPlaceholderForEachShapeOfWeightGradient) {
     EXPECT_EQ(held(gpt("")), 0);
     // Of three blocks alike: h × 3h, h × h, h × 4h and 4h × h, in bf16.
     EXPECT_EQ(held(gpt(",'transformer_impl':'transformer_engine'")), 12 * 512 * 512 * 2);
+}
+
+std::string twoBlocks(const std::string& strategy, const std::string& training = "") {
+    return "{'model':{'model_type':'llama','num_hidden_layers':2,'num_attention_heads':64,'num_key_value_heads':8,'hidden_size':8192,'intermediate_size':28672,'vocab_size':32000,"
+           "'max_position_embeddings':4096,'tie_word_embeddings':false},'device':'h100-sxm','devices':8,'strategy':{'name':'megatron','tp':8,'sequence_parallel':true" +
+           strategy + "},'training':{'micro_batch':1,'seq_len':4096,'precision':'bf16-master'" + training + "}}";
+}
+
+TEST(Megatron, TensorCollectivesInPiecesHideBesideTheirProducts) {
+    for (const std::string recompute : {"", ",'recompute':'full'", ",'grad_accum':3"}) {
+        const Schedule whole = scheduleOf(twoBlocks("", recompute)), cut = scheduleOf(twoBlocks(",'tp_comm_overlap':true", recompute));
+        ASSERT_TRUE(validateSchedule(cut).has_value()) << validateSchedule(cut).error().toString();
+        // Pieces that go round send what a gather sends: 7/8 of the whole.
+        EXPECT_EQ(bytesSentPerRank(cut, cut.classes[0]), bytesSentPerRank(whole, whole.classes[0])) << recompute;
+        const Prediction before = predictionOf(twoBlocks("", recompute)), after = predictionOf(twoBlocks(",'tp_comm_overlap':true", recompute));
+        EXPECT_LT(after.stepSeconds, before.stepSeconds) << recompute;
+        EXPECT_LT(after.breakdown.communicationExposed, before.breakdown.communicationExposed) << recompute;
+    }
+}
+
+TEST(Megatron, AProductStartsWithThePieceThatIsThereAndAReductionWithTheFirstThatIsDone) {
+    const Schedule schedule = scheduleOf(twoBlocks(",'tp_comm_overlap':true"));
+    const RankProgram& program = schedule.programs.front();
+    const auto dependsOn = [&](TaskId task, TaskId earlier) {
+        const auto all = program.dependenciesOf(program.tasks[task]);
+        return std::find(all.begin(), all.end(), earlier) != all.end();
+    };
+    const LayerType& block = program.workload->typeOf(1);
+    const auto opNamed = [&](std::string_view name) {
+        for (std::size_t o = 0; o < block.ops.size(); ++o)
+            if (block.ops[o].name == name) return static_cast<int>(o);
+        return -1;
+    };
+    const auto tasks = [&](std::string_view name) {
+        std::vector<TaskId> found;
+        for (TaskId t = 0; t < program.tasks.size(); ++t)
+            if (program.tasks[t].layer == 1 && program.tasks[t].op == opNamed(name) && program.tasks[t].phase == Phase::Forward) found.push_back(t);
+        return found;
+    };
+    const std::vector<TaskId> exchanges = tasks("self_attn.linear_qkv.sequence_gather"), products = tasks("self_attn.linear_qkv");
+    ASSERT_EQ(exchanges.size(), 7U);
+    ASSERT_EQ(products.size(), 8U);
+    for (std::size_t i = 0; i < 7; ++i) {
+        EXPECT_FALSE(dependsOn(products[0], exchanges[i]));  // its own piece is there
+        EXPECT_TRUE(dependsOn(products[i + 1], exchanges[i]));
+    }
+    const std::vector<TaskId> down = tasks("mlp.down_proj"), reductions = tasks("mlp.down_proj.sequence_scatter");
+    ASSERT_EQ(down.size(), 4U);
+    ASSERT_EQ(reductions.size(), 4U);
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(dependsOn(reductions[i], down[i]));
+}
+
+TEST(Megatron, UserBuffersStayInMemory) {
+    const Schedule whole = scheduleOf(twoBlocks("")), cut = scheduleOf(twoBlocks(",'tp_comm_overlap':true"));
+    // Ten of 4,096 tokens times 8,192 in bf16.
+    EXPECT_EQ(persistentBytes(cut, MemoryCategory::Workspace) - persistentBytes(whole, MemoryCategory::Workspace), 10 * 4096 * 8192 * 2);
 }
 
 TEST(MegatronBuckets, AreFilledFromTheEndAndClosedOnceTheyHaveEnough) {
@@ -204,6 +262,7 @@ TEST(Megatron, OneRankHasNobodyToReduceWith) {
 
 TEST(Megatron, SettingsThatMegatronRefusesAreRefused) {
     EXPECT_THAT(writeRefusal(mlp(4, "'megatron','overlap_param_gather':true")), HasSubstr("overlap_grad_reduce"));
+    EXPECT_THAT(writeRefusal(mlp(4, "'megatron','tp_comm_overlap':true")), HasSubstr("set tp above 1 and sequence_parallel to true"));
     EXPECT_THAT(writeRefusal(mlp(4, "'megatron','use_distributed_optimizer':false,'num_distributed_optimizer_instances':2")), HasSubstr("use_distributed_optimizer"));
     EXPECT_THAT(writeRefusal(mlp(4, "'megatron','num_distributed_optimizer_instances':3")), HasSubstr("do not divide 4"));
     EXPECT_THAT(refusal(mlp(4, "'megatron','reduce_bucket_size':3")), HasSubstr("no such setting"));

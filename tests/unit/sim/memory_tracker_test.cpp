@@ -52,14 +52,28 @@ TEST(MemoryTracker, ReservesWhatTheCachingAllocatorTakesFromTheDriver) {
     EXPECT_EQ(report.peakDevice(), 20 * kMiB);
 }
 
-TEST(MemoryTracker, WhatWasThereBeforeTheStepCountsWhereItWasMore) {
+TEST(MemoryTracker, WhatIsSharedOutBeforeTheStepCountsWhereItWasMore) {
     ThreeTasks step;
-    step.program().setup = {64 * kMiB};
+    step.program().setup = {{64 * kMiB, 32 * kMiB}, 4, true};
     const MemoryReport report = trackMemory(step.program(), {});
     EXPECT_EQ(report.peakAllocated, 14 * kMiB);  // of the step
-    EXPECT_EQ(report.peakReserved, 84 * kMiB);   // the parameters' segment of 20 MiB beside it
-    step.program().setup = {};
+    // 96 MiB, and the first tensor's shard of 16; the second's, of 8, then has room in what the first left.
+    EXPECT_EQ(report.peakReserved, 112 * kMiB);
+    step.program().setup = {{8 * kMiB}, 4, true};
     EXPECT_EQ(trackMemory(step.program(), {}).peakReserved, 20 * kMiB);
+}
+
+TEST(MemoryTracker, WhatIsFlattenedBeforeTheStepStaysInTheCache) {
+    ThreeTasks step;
+    step.program().setup = {{10 * kMiB, 10 * kMiB}, 1, false};
+    const MemoryReport report = trackMemory(step.program(), {});
+    EXPECT_EQ(report.peakAllocated, 14 * kMiB);
+    // Two segments of 10 MiB and the parameters' of 20, 4 of which are taken; 8 and 2 fit into what is free.
+    EXPECT_EQ(report.peakReserved, 40 * kMiB);
+    // Where there is no room for both copies, the flat one is made on the host, and nothing is left behind.
+    MemoryOptions options;
+    options.capacityBytes = 39 * kMiB;
+    EXPECT_EQ(trackMemory(step.program(), options).peakReserved, 20 * kMiB);
 }
 
 TEST(MemoryTracker, KeepsASampleForEachTaskThatChangesMemory) {

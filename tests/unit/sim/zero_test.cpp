@@ -187,8 +187,8 @@ TEST(Zero, OffloadMovesFp32GradientsDownAndParametersUp) {
         const Schedule schedule = scheduleOf(mlp(4, stage));
         EXPECT_EQ(copiedBytes(schedule, TaskRole::OffloadToHost), 4 * share) << "cast on the device first: twice the bytes";
         EXPECT_EQ(copiedBytes(schedule, TaskRole::OffloadToDevice), 2 * share);
-        // fp32 master and two moments read and written, gradient read, 16-bit parameter written: 24 + 4 + 2 B.
-        EXPECT_EQ(hostAmount(schedule, TaskRole::HostOptimizer), 30.0 * static_cast<double>(share));
+        // Gradient scaled in place; fp32 master and two moments read and written, gradient read, 16-bit parameter written: 8 + 24 + 4 + 2 B.
+        EXPECT_EQ(hostAmount(schedule, TaskRole::HostOptimizer), 38.0 * static_cast<double>(share));
         EXPECT_EQ(persistentBytes(schedule, MemoryCategory::OptimizerState), 0);
         EXPECT_EQ(persistentBytes(schedule, MemoryCategory::OptimizerState, true), (12 + 4 + 2) * share) << "state, fp32 gradients, parameters on their way";
         EXPECT_EQ(countTasks(schedule, TaskRole::OptimizerKernel), 0);

@@ -94,7 +94,7 @@ TEST(Recompute, NamesRoundTrip) {
 }
 
 TEST(AttentionKernel, NamesRoundTrip) {
-    for (const AttentionKernel k : {AttentionKernel::Flash, AttentionKernel::Flash1, AttentionKernel::Flash3, AttentionKernel::FusedSoftmax, AttentionKernel::Math})
+    for (const AttentionKernel k : {AttentionKernel::Flash, AttentionKernel::Flash1, AttentionKernel::Flash3, AttentionKernel::Flash4, AttentionKernel::FusedSoftmax, AttentionKernel::Math})
         EXPECT_EQ(attentionKernelByName(nameOf(k)).value(), k);
     EXPECT_FALSE(attentionKernelByName("paged"));
 }

@@ -65,6 +65,17 @@ struct Published {
 };
 
 // A few rows of openxla/xla xla/service/gpu/model/default_matmul_perf_table.txtpb: small, thin, deep and large.
+TEST(AttentionCost, FlashAttention4IsFasterThanCudnnOnBlackwellOnly) {
+    KernelWork four = attention(KernelClass::AttentionForward, 32, 16384, 128, true), three = four;
+    four.flash = 4;
+    three.flash = 3;
+    // 1,613 TFLOPS at most on a B200 (its paper), up to 1.3 times cuDNN.
+    const double ratio = costOf(b200()).seconds(three) / costOf(b200()).seconds(four);
+    EXPECT_GT(ratio, 1.1);
+    EXPECT_LT(ratio, 1.3);
+    EXPECT_DOUBLE_EQ(costOf(h100()).seconds(four), costOf(h100()).seconds(three));
+}
+
 TEST(GemmCost, ComesWithinAFifthOfPublishedH100Matmuls) {
     const Published rows[] = {{1, 256, 256, 256, 6.72},   {1, 512, 512, 1024, 73.4},    {1, 1024, 1024, 4096, 473},
                               {1, 2048, 2048, 2048, 641}, {1, 4096, 4096, 4096, 780},   {4, 4096, 4096, 256, 505}};
@@ -107,6 +118,18 @@ TEST(GemmCost, ACollectivesChannelsPushAFullWaveIntoASecond) {
     const ComputeCost cost = costOf(h100());
     const KernelWork work = gemm(128 * 11, 256 * 12, 16384);
     EXPECT_NEAR(cost.seconds(work, 24) / cost.seconds(work), 1.7, 0.2);
+}
+
+TEST(GemmCost, PiecesThatRunAtATimeFillEachOthersWaves) {
+    // 512 rows by 1,280 columns are 20 tiles of 256 × 128: alone they leave most of 132 multiprocessors idle.
+    const ComputeCost cost = costOf(h100());
+    KernelWork piece = gemm(512, 1280, 8192);
+    const double alone = cost.seconds(piece);
+    piece.beside = 3;
+    KernelWork together = gemm(3 * 512, 1280, 8192);
+    together.bytes = 3 * piece.bytes;  // each reads the weight
+    EXPECT_DOUBLE_EQ(3 * cost.seconds(piece), cost.seconds(together));
+    EXPECT_LT(cost.seconds(piece), 0.7 * alone);
 }
 
 TEST(GemmCost, UnalignedRowsAreSlower) {

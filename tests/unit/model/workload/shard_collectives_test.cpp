@@ -51,6 +51,36 @@ TEST(MegatronBlock, UnderAutocastMovesTheSixteenBitCopy) {
                 EXPECT_EQ(collective.dtype, DType::Bf16);
 }
 
+TEST(MegatronBlock, CutsProductsIntoPiecesBesideTheirCollectivesWithoutChangingTheWork) {
+    ModelShard shard = tensorShard(4, true);
+    const Workload whole = llama(shard);
+    shard.overlapsTensor = true;
+    const Workload cut = llama(shard);
+    const LayerType block = cut.typeOf(1);
+    // The gather before it sends 4 pieces; backward already gathers the input again and reduces its gradient beside other products.
+    const Op& qkv = shardOp(block, "self_attn.linear_qkv");
+    EXPECT_EQ(qkv.forwardPieces, 4);
+    EXPECT_EQ(qkv.backwardPieces, 1);
+    EXPECT_EQ(qkv.forward.size(), 4U);
+    EXPECT_EQ(qkv.forward[3].shape.m, kB * kS / 4);
+    EXPECT_EQ(shardOp(block, "self_attn.linear_qkv.sequence_gather").forwardPieces, 4);
+    // Four pieces are reduced, and the gradient comes in one from each rank, before the input's product.
+    const Op &down = shardOp(block, "mlp.down_proj"), &scatter = shardOp(block, "mlp.down_proj.sequence_scatter");
+    EXPECT_EQ(down.forwardPieces, 4);
+    EXPECT_EQ(down.backwardPieces, 4);
+    EXPECT_EQ(down.inputGradientKernels, 4);
+    EXPECT_EQ(down.backward[3].name, "linear input gradient");
+    EXPECT_EQ(down.backward[4].name, "linear weight gradient");
+    EXPECT_EQ(scatter.forwardPieces, 4);
+    EXPECT_EQ(scatter.backwardPieces, 4);
+    EXPECT_DOUBLE_EQ(forwardFlops(cut), forwardFlops(whole));
+    EXPECT_DOUBLE_EQ(backwardFlops(cut), backwardFlops(whole));
+    for (const bool backward : {false, true}) EXPECT_EQ(collectivesOf(block, backward), collectivesOf(whole.typeOf(1), backward));
+    EXPECT_EQ(qkv.forward[0].beside, 3);
+    // A piece reads its share of the rows and all of the weight.
+    EXPECT_DOUBLE_EQ(qkv.forward[0].bytes, 2.0 * (kB * kS / 4 * kH + kH * 1536 + kB * kS / 4 * 1536));
+}
+
 TEST(PicotronBlock, HasTwoAllReducesForwardAndFiveBackward) {
     const LayerType block = llama(tensorShard(4, false, TensorStyle::Picotron)).typeOf(1);
     EXPECT_THAT(elementsOf(block, false, CollectiveOp::AllReduce), ElementsAre(kActivation, kActivation));
