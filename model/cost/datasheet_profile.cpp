@@ -101,7 +101,7 @@ Profile datasheetProfile(const Device& device, const PublishedFigures& figures) 
     p.flash3Attention = device.arch == GpuArch::Hopper
                             ? published(1.62, 0.08, "FlashAttention-3: 621 of 989 TFLOPS forward (pytorch/benchmark pull request 2391), backward 1.5 to 1.75 times FlashAttention-2 (arXiv 2407.08608)")
                             : assumed(1.0, 0.10, "as flash");
-    p.flash4Attention = device.arch == GpuArch::Blackwell
+    p.flash4Attention = isBlackwell(device.arch)
                             ? published(1.2, 0.10, "FlashAttention-4: up to 1.3 times cuDNN 9.13, 1,613 TFLOPS forward on a B200 (its paper, 2026); cuDNN is what flash stands for here")
                             : p.flash3Attention;
     p.memoryEfficiency = isAmd(device.arch) ? assumed(0.75, 0.10, "streaming kernels on HBM")
