@@ -323,7 +323,7 @@ void MainWindow::showEvent(QShowEvent* event) {
     QMainWindow::showEvent(event);
     if (event->spontaneous() || (keepsSettings_ && QSettings().contains("docks"))) return;
     resizeDocks({docks_.at("scenario")}, {440}, Qt::Horizontal);
-    resizeDocks({docks_.at("range")}, {std::max(190, height() * 3 / 10)}, Qt::Vertical);
+    resizeDocks({docks_.at("range")}, {std::max(190, height() / 3)}, Qt::Vertical);
 }
 
 /// Whatever has the focus and no use for W, S, A and D: they move the timeline.

@@ -1,5 +1,6 @@
 #include "gui/core/table_view.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <QApplication>
@@ -96,13 +97,29 @@ void TableView::setTable(std::vector<TableColumn> columns, std::vector<TableRow>
     bool same = columns.size() == model_->columns().size();
     for (std::size_t i = 0; same && i < columns.size(); ++i) same = columns[i].title == model_->columns()[i].title;
     model_->set(std::move(columns), std::move(rows));
-    if (same) return;
-    for (int i = 0; i < model_->columnCount(); ++i) horizontalHeader()->setSectionResizeMode(i, i == stretch ? QHeaderView::Stretch : QHeaderView::Interactive);
+    if (same && sized_) return fitStretched();
+    sized_ = !model_->rows().empty();
     resizeColumnsToContents();
     // Names of kernels would push every figure out of sight.
     constexpr int kWidest = 380;
     for (int i = 0; i < model_->columnCount(); ++i)
         if (i != stretch && columnWidth(i) > kWidest) setColumnWidth(i, kWidest);
+    stretched_ = stretch < model_->columnCount() ? stretch : -1;
+    fitStretched();
+}
+
+void TableView::fitStretched() {
+    if (stretched_ < 0 || stretched_ >= model_->columnCount()) return;
+    constexpr int kNarrowest = 220;
+    int others = 0;
+    for (int i = 0; i < model_->columnCount(); ++i)
+        if (i != stretched_) others += columnWidth(i);
+    setColumnWidth(stretched_, std::max(std::min(kNarrowest, sizeHintForColumn(stretched_)), viewport()->width() - others));
+}
+
+void TableView::resizeEvent(QResizeEvent* event) {
+    QTableView::resizeEvent(event);
+    fitStretched();
 }
 
 std::string TableView::csv() const {

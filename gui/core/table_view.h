@@ -80,13 +80,18 @@ signals:
 protected:
     void contextMenuEvent(QContextMenuEvent* event) override;
     void keyPressEvent(QKeyEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
 
 private:
     void copy() const;
+    /// Gives the column that takes the rest what the others leave, but never so little that a name cannot be read.
+    void fitStretched();
     std::uint32_t tagOf(const QModelIndex& index) const;  ///< 0xffffffff: of nothing
 
     TableModel* model_;
     QSortFilterProxyModel* sorted_;
+    int stretched_ = -1;
+    bool sized_ = false;  ///< by what stood in the rows, not by headers alone
 };
 
 }  // namespace ringside::gui

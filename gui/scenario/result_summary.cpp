@@ -29,7 +29,7 @@ std::string partName(MemoryCategory category) {
 }
 
 std::string rates(double samples, double tokens) {
-    const std::string text = fmt::format("{:.3g} samples/s", samples);
+    const std::string text = formatShortCount(samples) + " samples/s";
     return tokens > 0 ? fmt::format("{}, {} tokens/s", text, formatShortCount(tokens)) : text;
 }
 

@@ -90,14 +90,15 @@ WhatIfBar::WhatIfBar(const ScenarioForm& form, const Theme& theme, QWidget* pare
     factor_->setRange(1, 100);
     factor_->setSingleStep(0.1);
     factor_->setDecimals(2);
-    factor_->setSuffix(" × time");
+    factor_->setSuffix(" ×");
     factor_->setToolTip("Its kernels take so many times as long; 1: it is like the others");
     slider_ = new QSlider(Qt::Horizontal);
     slider_->setRange(0, static_cast<int>(kSliderSteps));
     line->addWidget(caption);
-    line->addWidget(rank_, 2);
-    line->addWidget(factor_, 3);
-    line->addWidget(slider_, 3);
+    for (QWidget* number : {static_cast<QWidget*>(rank_), static_cast<QWidget*>(factor_)}) number->setMaximumWidth(92);
+    line->addWidget(rank_);
+    line->addWidget(factor_);
+    line->addWidget(slider_, 1);
     column->addLayout(line);
     connect(rank_, &QSpinBox::valueChanged, this, [this] {
         if (factor_->value() != 1) tellStraggler();

@@ -25,7 +25,7 @@ QString titleOf(StudyFigure figure) { return unitOf(figure).empty() ? text(nameO
 
 QString valueText(const StudyRow& row, StudyFigure figure) {
     const auto value = figureOf(row, figure);
-    return value ? text(fmt::format("{}: {:.4g} {}", nameOf(figure), *value, unitOf(figure))) : QString();
+    return value ? text(fmt::format("{}: {} {}", nameOf(figure), formatShortCount(*value), unitOf(figure))) : QString();
 }
 
 /// Efficiency and speed-up belong to scaling alone; they come before the figures that all rows have.

@@ -192,6 +192,28 @@ TEST(Panels, EveryOneShowsNothingWhereNothingIsOpen) {
     }
 }
 
+TEST(TableView, ANameTakesTheRestButStaysReadable) {
+    TableView table;
+    table.resize(900, 200);
+    table.show();
+    std::vector<TableColumn> columns = {{"Name"}};
+    TableRow row{{TableCell::ofText("backward layers.12.mlp.down_proj: linear weight gradient")}};
+    for (int i = 0; i < 6; ++i) {
+        columns.push_back({QString("Figure %1").arg(i), {}, true});
+        row.cells.push_back(TableCell::of(us(1.5 * i)));
+    }
+    row.cells[1] = TableCell::ofText("longer than its header");
+    table.setTable(columns, {});
+    table.setTable(columns, {row});  // the first rows decide, not the headers of the empty table
+    EXPECT_GE(table.columnWidth(1), table.fontMetrics().horizontalAdvance("longer than its header"));
+    int sum = 0;
+    for (int c = 0; c < 7; ++c) sum += table.columnWidth(c);
+    EXPECT_EQ(sum, table.viewport()->width());
+    table.resize(300, 200);
+    QTest::qWait(10);
+    EXPECT_GE(table.columnWidth(0), 200);
+}
+
 TEST(TableView, SavesFiguresInFullAndQuotesWhereItMust) {
     TableView table;
     table.setTable({{"Name"}, {"Time", {}, true, "time_s"}}, {{{TableCell::ofText("a, \"b\""), TableCell::of(us(1.5))}}, {{TableCell::ofText("c"), TableCell::of(us(2))}}});

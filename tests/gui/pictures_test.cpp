@@ -47,6 +47,12 @@ DocumentPtr made() {
     memory.values = {kGiB, 0, kGiB, 2 * kGiB};
     memory.limit = 4 * kGiB;
     builder.addCounter(std::move(memory));
+    CounterSeries reserved;
+    reserved.name = "memory reserved";
+    reserved.series = {"reserved"};
+    reserved.at = {us(0)};
+    reserved.values = {3 * kGiB + kGiB / 2};
+    builder.addCounter(std::move(reserved));
     Document parts;
     parts.trace = builder.build();
     parts.title = "made";
@@ -154,7 +160,7 @@ TEST(Counters, AreStackedBelowADashedLineOfTheCapacityAndTellTheirValues) {
             names.push_back(trace.counters[row.track].name);
             if (names.back() == "memory by category") memory = &row;
         }
-    EXPECT_EQ(names, (std::vector<std::string>{"memory by category", "link load", "bytes in flight"}));
+    EXPECT_EQ(names, (std::vector<std::string>{"memory by category", "link load", "bytes in flight"})) << "what is reserved is a line over the first";
     ASSERT_NE(memory, nullptr);
     const QImage image = f.timeline().grab().toImage();
     const int left = f.timeline().metrics().header, width = f.timeline().width() - left, top = static_cast<int>(f.timeline().metrics().top() + memory->y);
@@ -169,6 +175,42 @@ TEST(Counters, AreStackedBelowADashedLineOfTheCapacityAndTellTheirValues) {
     EXPECT_FALSE(has(image, column(0.25), painted(1)));
     EXPECT_TRUE(has(image, column(0.75), painted(1)));
     EXPECT_TRUE(has(image, QRect(left, top, width - 30, static_cast<int>(memory->height)), f.theme.colors().bad)) << "the capacity, which is near";
+    EXPECT_TRUE(has(image, column(0.25), f.theme.colors().text)) << "the reserved bytes";
+}
+
+TEST(DensityRows, ShowWhatTheDeviceDoesInOneLineARank) {
+    Fixture f;
+    f.window.commands().action("view.collapse")->trigger();
+    ASSERT_EQ(f.timeline().layout().rows.size(), 1U);
+    const QImage image = f.timeline().grab().toImage();
+    const int left = f.timeline().metrics().header, width = f.timeline().width() - left, top = static_cast<int>(f.timeline().metrics().top());
+    const auto shown = [&](double share, SliceCategory category) {
+        bool any = false;
+        for (int shade = 0; shade < kShades; ++shade) any = any || has(image, QRect(left + static_cast<int>(share * width), top, 2, 24), f.theme.colors().shadeOf(category, shade));
+        return any;
+    };
+    // Compute runs at a quarter of the trace, the all-reduce alone in the middle.
+    EXPECT_TRUE(shown(0.25, SliceCategory::Compute));
+    EXPECT_FALSE(shown(0.25, SliceCategory::Communication));
+    EXPECT_FALSE(shown(0.5, SliceCategory::Compute));
+    EXPECT_TRUE(shown(0.5, SliceCategory::Communication));
+}
+
+TEST(Names, AreWrittenWhereTheyFit) {
+    Fixture f;
+    f.view().setWindow({us(0), us(400)});
+    EXPECT_TRUE(f.saved("near.svg").contains("forward<"));
+    // 50 of 100,000 µs are less than a pixel.
+    TraceBuilder builder;
+    const auto track = builder.addTrack(0, 1, TrackKind::Compute, "compute");
+    builder.addSlice(track, us(0), us(50), SliceCategory::Compute, builder.internName("narrow"));
+    builder.addSlice(track, us(50), us(99'950), SliceCategory::Compute, builder.internName("wide"));
+    Document parts;
+    parts.trace = builder.build();
+    f.workspace.add(makeDocument(std::move(parts)));
+    const QByteArray far = f.saved("far.svg");
+    EXPECT_TRUE(far.contains("wide<"));
+    EXPECT_FALSE(far.contains("narrow<"));
 }
 
 TEST(Pictures, HaveTheCriticalPathInPixelsAndAsShapes) {
