@@ -9,12 +9,13 @@
 
 #include "model/base/check.h"
 #include "traces/analysis/collectives.h"
+#include "traces/analysis/gradient_flows.h"
 
 namespace ringside::gui {
 
 namespace {
 
-/// What follows from matching collectives across ranks: arrows from rank to rank, the load on each rank's link, and its bytes in flight.
+/// What follows from its collectives: arrows from rank to rank, from gradients to them and on to the optimizer, the load on each rank's link, and its bytes in flight.
 void addCollectives(Trace& trace) {
     if (trace.collectives.empty()) return;
     const std::vector<MatchedCollective> matched = matchCollectives(trace);
@@ -28,6 +29,8 @@ void addCollectives(Trace& trace) {
     };
     add(linkLoad(trace, matched));
     add(bytesInFlight(trace, matched));
+    const std::vector<Flow> gradients = gradientFlows(trace);
+    trace.flows.insert(trace.flows.end(), gradients.begin(), gradients.end());
 }
 
 }  // namespace

@@ -60,6 +60,16 @@ TEST(CompareView, ShowsBothAndWhatDiffers) {
     EXPECT_EQ(csv.substr(0, csv.find('\n')), "Name,slices_above,slices_below,above_s,below_s,change_s,relative_change");
     EXPECT_GT(view->table().deltas().rows.front().change(), Time()) << "twice the batch takes longer";
     EXPECT_TRUE(view->summary().contains("+")) << view->summary().toStdString();
+    // The greater the change, the deeper its colour: red for more, green for less.
+    float before = 1;
+    for (const TableRow& row : view->table().table().table().rows()) {
+        const TableCell& change = row.cells[5];
+        if (change.value == 0) continue;
+        EXPECT_LE(change.background.alphaF(), before);
+        EXPECT_EQ(change.background.rgb(), (change.value > 0 ? f.theme.colors().bad : f.theme.colors().good).rgb());
+        before = change.background.alphaF();
+    }
+    EXPECT_LT(before, 0.2);
     // The lower window follows the upper one.
     const TimeRange window = {Time(), Time::fromMicroseconds(2000)};
     view->upper().view().setWindow(window);
@@ -76,6 +86,22 @@ TEST(CompareView, FollowsASelectedRangeAndThemes) {
     EXPECT_TRUE(view->summary().contains("Selected range"));
     f.theme.set("dark");
     EXPECT_LT(view->table().deltas().rows.size(), all);
+}
+
+TEST(PredictedFlows, LeadFromAGradientThroughItsBucketAndAllReduceToTheOptimizer) {
+    CompareFixture f;
+    const DocumentPtr document = f.predicted(kDdp);
+    const Trace& trace = document->trace;
+    std::uint32_t reduce = 0;
+    while (trace.category[reduce] != SliceCategory::Communication) ++reduce;
+    const auto nameOf = [&](std::uint32_t slice) { return slice == kNoSlice ? std::string("nothing") : trace.names[trace.name[slice]]; };
+    const std::uint32_t bucket = previousAlongFlow(trace, document->flows, reduce), gradient = previousAlongFlow(trace, document->flows, bucket);
+    ASSERT_NE(gradient, kNoSlice);
+    EXPECT_NE(nameOf(bucket).find("copy into bucket"), std::string::npos) << nameOf(bucket);
+    EXPECT_TRUE(nameOf(gradient).starts_with("backward")) << nameOf(gradient);
+    std::uint32_t at = reduce;
+    for (int step = 0; step < 4 && at != kNoSlice && trace.category[at] != SliceCategory::Optimizer; ++step) at = nextAlongFlow(trace, document->flows, at);
+    EXPECT_TRUE(at != kNoSlice && trace.category[at] == SliceCategory::Optimizer) << nameOf(at);
 }
 
 TEST(CompareView, AnEditedScenarioIsComparedAtOnce) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -8,6 +9,7 @@
 #include "small_trace.h"
 #include "traces/analysis/collectives.h"
 #include "traces/analysis/enclosing.h"
+#include "traces/analysis/gradient_flows.h"
 #include "traces/analysis/layer_names.h"
 #include "traces/analysis/range_statistics.h"
 #include "traces/analysis/slice_search.h"
@@ -147,6 +149,31 @@ TEST(MatchCollectives, WaitIsWhatARankTookLongerThanTheOneThatCameLast) {
     ASSERT_EQ(load.size(), 2U);
     EXPECT_EQ(load[0].at, (std::vector<Time>{us(44), us(72)}));
     EXPECT_EQ(load[0].values, (std::vector<Bytes>{142857143, 0}));
+}
+
+TEST(GradientFlows, LeadFromTheKernelThroughTheBucketToTheOptimizer) {
+    TraceBuilder builder;
+    const auto compute = builder.addTrack(0, 1, TrackKind::Compute, "compute"), nccl = builder.addTrack(0, 2, TrackKind::Communication, "nccl");
+    const auto add = [&](std::uint32_t track, const char* name, double start, SliceCategory category) { return builder.addSlice(track, us(start), us(5), category, builder.internName(name)); };
+    add(compute, "backward mlp: weight gradient", 0, SliceCategory::Compute);
+    add(compute, "mlp.bias: copy into bucket", 10, SliceCategory::Compute);
+    const auto copy = add(compute, "mlp.weight: copy into bucket", 20, SliceCategory::Compute);
+    const auto reduce = add(nccl, "all_reduce bucket 0", 30, SliceCategory::Communication);
+    const auto out = add(compute, "mlp.weight: copy out of bucket", 40, SliceCategory::Compute);
+    add(compute, "optimizer step", 50, SliceCategory::Optimizer);
+    add(compute, "optimizer step", 60, SliceCategory::Optimizer);
+    builder.addFlow(copy, reduce);
+    builder.addFlow(reduce, out);
+    const Trace trace = builder.build();
+    std::vector<std::string> found;
+    for (const Flow& flow : gradientFlows(trace)) found.push_back(fmt::format("{} → {} at {}", trace.names[trace.name[flow.from]], trace.names[trace.name[flow.to]], formatTime(trace.start[flow.to])));
+    EXPECT_THAT(found, testing::ElementsAre("backward mlp: weight gradient → mlp.weight: copy into bucket at 20.0 µs", "mlp.weight: copy out of bucket → optimizer step at 50.0 µs"));
+    Trace twice = trace;
+    for (const Flow& flow : gradientFlows(trace)) twice.flows.push_back(flow);
+    EXPECT_TRUE(gradientFlows(twice).empty()) << "a trace that was saved with them gets no second ones";
+    Trace without = trace;
+    without.flows.clear();
+    EXPECT_TRUE(gradientFlows(without).empty()) << "where nobody says what a collective waits for, nothing is made up";
 }
 
 TEST(BytesInFlight, CountACollectiveFromWhenARankBeginsItAndAddUpWhereTheyOverlap) {
