@@ -52,7 +52,7 @@ void CollectivesPanel::fill() {
         for (const std::uint32_t slice : matched.slices) wait = std::max(wait, waitOf(trace, matched, slice));
         TableCell name = TableCell::ofText(details.op);
         name.color = colors().of(SliceCategory::Communication);
-        rows.push_back({{name, TableCell::of(matched.begin - matchedOf_->range.begin), TableCell::ofBytes(details.bytes), TableCell::ofCount(details.groupSize), TableCell::ofText(details.algorithm.empty() ? "–" : details.algorithm + " " + details.protocol),
+        rows.push_back({{name, TableCell::of(matched.begin - matchedOf_->range.begin), details.bytes > 0 ? TableCell::ofBytes(details.bytes) : TableCell{"–", -1, {}, {}}, TableCell::ofCount(details.groupSize), TableCell::ofText(details.algorithm.empty() ? "–" : details.algorithm + " " + details.protocol),
                          TableCell::of(matched.end - matched.begin), TableCell::of(wait), TableCell::of(matched.transfer), gigabytesPerSecond(matched.algbw), gigabytesPerSecond(matched.busbw),
                          TableCell::ofText(details.dtype), TableCell::ofText(details.group.empty() ? "all" : details.group), TableCell::ofCount(static_cast<std::int64_t>(matched.slices.size()))}, matched.slices.front()});
     }
