@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "calibrate/fit/assemble_profile.h"
+#include "calibrate/fit/overhead_fit.h"
+#include "calibrate/fit/repeat_spread.h"
 #include "calibrate/fit/robust.h"
 #include "calibrate/measure/collective_bench.h"
 #include "calibrate/measure/compute_bench.h"
@@ -25,6 +27,7 @@ namespace {
 
 double memoryBytesHere() { return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE)); }
 
+constexpr double kMostSpread = 10;  // that a profile may state
 constexpr double kSlowRank = 1.15;  // over the median of the ranks: worth a word
 
 struct Plan {
@@ -187,6 +190,11 @@ private:
         if (progress_ && isFirst()) progress_(share, what);
     }
 
+    /// What is timed by itself is timed by two generations of processes: what they differ by (where their memory lies, who else was at
+    /// work) belongs to the spread, and repetitions within one do not show it.
+    int rounds() const { return options_.effort == CalibrationEffort::Trial ? 1 : 2; }
+    static void append(std::vector<double>& to, const std::vector<double>& more) { to.insert(to.end(), more.begin(), more.end()); }
+
     bool isFirst() const { return !options_.ranks.launched || options_.ranks.launched->isFirst(); }
     /// As rank 0 says: only it has the samples.
     Result<bool> agreed(bool mine) const {
@@ -262,7 +270,13 @@ private:
             kernels_.insert(kernels_.end(), known.begin(), known.end());
             return {};
         }
-        TRY(const std::vector<KernelTimings> timings, benchProducts(options_.ranks, plan_.products, dropped_));
+        ProductBenchOptions bench = plan_.products;
+        bench.seconds /= rounds();
+        TRY(std::vector<KernelTimings> timings, benchProducts(options_.ranks, bench, dropped_));
+        for (int round = 1; round < rounds(); ++round) {
+            TRY(const std::vector<KernelTimings> again, benchProducts(options_.ranks, bench, dropped_));
+            for (std::size_t i = 0; i < again.size(); ++i) append(timings[i].seconds, again[i].seconds);
+        }
         for (const KernelTimings& product : timings) {
             StoredSeries series;
             series.key = keyOf(product.work);
@@ -307,7 +321,16 @@ private:
         bench.ops = {op};
         bench.link = link;
         bench.beside = bench.beside && !overLoopback(op);
-        TRY(const CollectiveBenchResult result, benchCollectives(options_.ranks, bench));
+        bench.seconds /= rounds();
+        bench.minRepeats = (bench.minRepeats + rounds() - 1) / rounds();
+        bench.warmUp = std::max(1, bench.warmUp / rounds());
+        TRY(CollectiveBenchResult result, benchCollectives(options_.ranks, bench));
+        bench.beside = false;
+        for (int round = 1; round < rounds(); ++round) {
+            TRY(const CollectiveBenchResult again, benchCollectives(options_.ranks, bench));
+            for (std::size_t i = 0; i < again.timings.size(); ++i) append(result.timings[i].seconds, again.timings[i].seconds);
+            for (std::size_t r = 0; r < again.rankSeconds.size(); ++r) result.rankSeconds[r] += again.rankSeconds[r];
+        }
         const auto keep = [&](std::string key, std::vector<double> seconds, std::vector<double> cpuSeconds) -> Result<void> {
             StoredSeries series;
             series.key = std::move(key);
@@ -337,18 +360,6 @@ private:
             if (rankSeconds_[r] > kSlowRank * middle) slow_[r].push_back(fmt::format("collectives by {:.0f} %", (rankSeconds_[r] / middle - 1) * 100));
     }
 
-    /// What a step takes beyond its kernels, as a fixed part and a part per task. Few and noisy points: medians of slopes.
-    std::pair<double, double> overheadFit() const {
-        std::vector<double> slopes;
-        for (std::size_t i = 0; i < overheads_.size(); ++i)
-            for (std::size_t j = 0; j < i; ++j)
-                if (std::abs(overheads_[i].first - overheads_[j].first) > 10) slopes.push_back((overheads_[i].second - overheads_[j].second) / (overheads_[i].first - overheads_[j].first));
-        const double perTask = slopes.empty() ? 0 : std::max(0.0, median(slopes));
-        std::vector<double> rest;
-        for (const auto& [tasks, seconds] : overheads_) rest.push_back(seconds - perTask * tasks);
-        return {rest.empty() ? 0 : std::max(0.0, median(rest)), perTask};
-    }
-
     Result<void> assemble() {
         Profile& profile = out_.profile;
         if (options_.base) {
@@ -362,9 +373,9 @@ private:
         profile.name = fmt::format("{} measured, {} rank{} over {}", environment_.cpuModel, ranks_, ranks_ == 1 ? "" : "s", options_.link);
         profile.device = "cpu";
         if (!options_.collectivesOnly) {
-            const auto [perStep, perTask] = overheadFit();
+            const OverheadFit overhead = fitOverhead(overheads_);
             for (KernelTimings& timings : kernels_)
-                for (double& seconds : timings.seconds) seconds += perTask;
+                for (double& seconds : timings.seconds) seconds += overhead.perTask;
             TRY_VOID(addKernelTimings(profile, pooled()));
             // What stands for memory kernels that no model here has: a copy, or the next best thing.
             for (const char* name : {"copy", "add"})
@@ -377,8 +388,8 @@ private:
             double bandwidth = 0;
             for (const KernelPoint& point : profile.kernels[kAnyMemoryKernel]) bandwidth = std::max(bandwidth, point.bytes / point.seconds);
             if (bandwidth > 0) profile.deviceFigures["memory_bandwidth_gb_per_s"] = bandwidth / 1e9;
-            const auto set = [&](Figure& figure, double value) { figure = {value, out_.noise, Provenance::Measured, "measured by ringside calibrate"}; };
-            set(profile.hostStepUs, perStep * 1e6);
+            const auto set = [&](Figure& figure, double value, double spread) { figure = {value, spread, Provenance::Measured, "measured by ringside calibrate"}; };
+            set(profile.hostStepUs, overhead.perStep * 1e6, overhead.perStep > 0 ? std::min(kMostSpread, overhead.perStepSpread / overhead.perStep) : 0);
             // What issuing a task costs is in the kernels' own times already, as are the rest of these: what a GPU has and a host has not.
             const auto assume = [](Figure& figure, double value, const char* why) { figure = {value, 0, Provenance::Assumed, why}; };
             assume(profile.launchUs, 0.2, "issuing a task to a thread; its cost is in the measured kernels");
@@ -388,12 +399,15 @@ private:
             assume(profile.ncclBytes, 0, "Gloo's buffers are the sockets'");
             assume(profile.interference, 0, "measured for each collective instead");
             if (!copyRates_.empty()) {
-                profile.deviceFigures["pcie_gb_per_s"] = median(copyRates_) / 1e9;
-                set(profile.copyEfficiency, 1);
+                const Estimate rate = robustEstimate(copyRates_);
+                profile.deviceFigures["pcie_gb_per_s"] = rate.value / 1e9;
+                set(profile.copyEfficiency, 1, rate.relativeSpread);
             }
             profile.deviceFigures["memory_bytes"] = memoryBytesHere() / ranksHere_;
-            set(profile.hostMemoryGbPerS, profile.deviceFigures["memory_bandwidth_gb_per_s"]);
+            set(profile.hostMemoryGbPerS, profile.deviceFigures["memory_bandwidth_gb_per_s"], profile.memoryEfficiency.relativeSpread);
             widen(profile);
+            for (auto& [type, samples] : profile.gemmTable) shareSpread(samples);
+            addTaskSpread(profile, overhead.perTaskSpread);
             profile.steps.clear();
             for (const CalibrationModel& model : referenceModels())
                 if (const auto step = steps_.find(model.name); step != steps_.end()) profile.steps.push_back({model.name, ranks_, step->second});
@@ -406,6 +420,8 @@ private:
             }
             TRY_VOID(addCollectiveTimings(profile, means));
             if (options_.link == "loopback") fitToSteps(profile);  // over a slow wire what one rank sees of the other's early part is not the whole
+            for (CollectiveCurve& curve : profile.collectives)
+                if (curve.ranks == ranks_ && curve.link == options_.link) shareSpread(curve.points);
             for (CollectiveCurve& curve : profile.collectives) {
                 const CollectiveCurve* same = overLoopback(curve.op);
                 if (!same || curve.ranks != ranks_ || curve.link != options_.link) continue;
@@ -460,7 +476,9 @@ private:
                 if (one.op == nameOf(curve.op)) quotients[one.bytes < kShort ? 0 : 1].push_back(one.seconds / measuredTime(curve, static_cast<Bytes>(one.bytes)).seconds);
             for (CollectivePoint& point : curve.points) {
                 const std::vector<double>& own = quotients[static_cast<double>(point.bytes) < kShort ? 0 : 1];
-                if (own.size() >= 2) point.seconds *= median(own);
+                if (own.size() < 2) continue;
+                point.seconds *= median(own);
+                point.relativeSpread = std::hypot(point.relativeSpread, scaledMad(own) / median(own) / std::sqrt(static_cast<double>(own.size())));
             }
             for (std::size_t i = 1; i < curve.points.size(); ++i) curve.points[i].seconds = std::max(curve.points[i].seconds, curve.points[i - 1].seconds);
         }
@@ -542,7 +560,7 @@ private:
     Calibration out_;
     std::vector<KernelTimings> kernels_;
     std::vector<double> copyRates_;
-    std::vector<std::pair<double, double>> overheads_;  // tasks, seconds
+    std::vector<StepOverhead> overheads_;
     std::vector<CollectiveTimings> collectives_;
     std::vector<InStep> inSteps_;
     std::map<std::string, double> steps_;  // by model

@@ -1,7 +1,9 @@
-// ringside compare: two scenarios or results side by side, and where the difference comes from.
+// ringside compare: two scenarios or results side by side, and where the difference comes from; or two profiles of one machine.
 #include <fmt/format.h>
 
+#include "calibrate/fit/profile_agreement.h"
 #include "cli/command.h"
+#include "cli/output/agreement_text.h"
 #include "cli/output/comparison_text.h"
 #include "sim/prediction.h"
 #include "sim/study/scenario_patch.h"
@@ -57,8 +59,23 @@ Result<Json> resultOf(const Json& document, const std::string& source, const std
     return toJson(scenario, prediction);
 }
 
+bool isProfile(const Json& document) { return document.is_object() && document.value("format", "") == "ringside-profile"; }
+
+/// Exit code 1: they do not agree.
+Result<int> compareTwoProfiles(const CompareFlags& flags, const Json& documentA, const std::string& sourceA, const Json& documentB, const std::string& sourceB) {
+    if (!flags.setA.empty() || !flags.setB.empty())
+        return failure(ErrorCode::Usage, flags.setA.empty() ? "--set-b" : "--set-a", "is for scenarios; profiles are compared as they were measured");
+    for (const auto& [document, source] : {std::pair{&documentA, &sourceA}, {&documentB, &sourceB}})
+        if (!isProfile(*document)) return badInput(*source, "is no profile, but the other one is; compare two profiles (of calibrate), or two scenarios or results");
+    TRY(const Profile a, profileFromJson(JsonCursor(documentA, sourceA)));
+    TRY(const Profile b, profileFromJson(JsonCursor(documentB, sourceB)));
+    const ProfileAgreement agreement = compareProfiles(a, b);
+    TRY_VOID(writeOutput(flags.output, flags.output.wantsJson() ? toJson(agreement).dump(2) + "\n" : agreementText(agreement, sourceA, sourceB)));
+    return agreement.agree() ? 0 : 1;
+}
+
 Result<int> runCompare(const CompareFlags& flags) {
-    if (flags.a.empty()) return failure(ErrorCode::Usage, "", "nothing to compare; give two scenarios or results, or one and --set-b key=value");
+    if (flags.a.empty()) return failure(ErrorCode::Usage, "", "nothing to compare; give two scenarios, results or profiles, or one scenario and --set-b key=value");
     if (flags.b.empty() && flags.setB.empty())
         return failure(ErrorCode::Usage, "", "only one scenario is given; give a second file, or say with --set-b key=value what is different");
     if (flags.a == "-" && flags.b == "-") return failure(ErrorCode::Usage, "", "only one of the two can be standard input");
@@ -70,6 +87,7 @@ Result<int> runCompare(const CompareFlags& flags) {
     }
     const auto nameOf = [](const std::string& file) { return file == "-" ? std::string("standard input") : file; };
     const std::string sourceA = nameOf(flags.a), sourceB = flags.b.empty() ? sourceA + " with --set-b" : nameOf(flags.b);
+    if (isProfile(documentA) || isProfile(documentB)) return compareTwoProfiles(flags, documentA, sourceA, documentB, sourceB);
     TRY(const Json a, resultOf(documentA, sourceA, flags.setA, "--set-a", catalogs));
     TRY(const Json b, resultOf(documentB, sourceB, flags.setB, "--set-b", catalogs));
     TRY(const Comparison comparison, compareResults(a, sourceA, b, sourceB));
@@ -83,13 +101,15 @@ Result<int> runCompare(const CompareFlags& flags) {
 void addCompare(CommandLine& line) {
     auto flags = std::make_shared<CompareFlags>();
     Command command =
-        line.add("compare", "two scenarios or results side by side, and where the difference comes from", [flags] { return runCompare(*flags); });
+        line.add("compare", "two scenarios or results side by side, and where the difference comes from; or two calibrations of one machine", [flags] { return runCompare(*flags); });
     command.footer(
         "Examples:\n"
         "  ringside compare scenario.json --set-b network=ethernet-100g --set-b devices=16\n"
         "  ringside predict scenario.json --bucket-mb 100 --json | ringside compare scenario.json -\n"
-        "A result (of predict --json) is taken as it stands; a scenario, or a result with changes, is predicted.");
-    command.option("a", flags->a, "scenario or result (JSON)", "A", "");
+        "  ringside compare here.json again.json\n"
+        "A result (of predict --json) is taken as it stands; a scenario, or a result with changes, is predicted.\n"
+        "Of two profiles (of calibrate) it says whether they agree within the spreads that they state; exit code 1: they do not.");
+    command.option("a", flags->a, "scenario, result or profile (JSON)", "A", "");
     command.option("b", flags->b, "the other one ('-': standard input; default: A with the changes of --set-b)", "B", "");
     command.repeated("--set-a", flags->setA, "change a key of A's scenario first (may be repeated)", "KEY=VALUE", "Scenario");
     command.repeated("--set-b", flags->setB, "change a key of B's scenario first (may be repeated)", "KEY=VALUE", "Scenario");

@@ -80,6 +80,46 @@ TEST(Calibrate, MeasuresKernelsCollectivesAndInterferenceAndDoesNotMeasureThemTw
     EXPECT_THAT(schemaFaults(schemaOf("run.schema.json"), result), IsEmpty());
 }
 
+// Two calibrations side by side. One that takes 1.5 times as long and states the same spreads is no repetition.
+TEST(Calibrate, ItsProfilesAreComparedWithinTheirSpreads) {
+    const WorkDirWithTinyModel dir;
+    ASSERT_EQ(dir.ringside("calibrate --trial --local-ranks 2 --out here.json").exitCode, 0);
+    const auto write = [&](const char* name, double factor) {
+        json profile = json::parse(dir.read("here.json"));
+        for (json& points : profile["kernels"])
+            for (json& point : points) {
+                point["seconds"] = factor * point["seconds"].get<double>();
+                point["relative_spread"] = 0.02;
+            }
+        dir.write(name, profile.dump());
+    };
+    write("first.json", 1);
+    write("slower.json", 1.5);
+
+    const ProgramRun same = dir.ringside("compare here.json here.json --json");
+    ASSERT_EQ(same.exitCode, 0) << same.err;
+    const json agreement = json::parse(same.out);
+    EXPECT_THAT(schemaFaults(schemaOf("profile-agreement.schema.json"), agreement), IsEmpty());
+    EXPECT_EQ(agreement["agree"], true);
+    EXPECT_EQ(agreement["same_machine"], true);
+    EXPECT_EQ(agreement["all"]["within_one"], 1);
+
+    const ProgramRun different = dir.ringside("compare first.json slower.json --json");
+    EXPECT_EQ(different.exitCode, 1);
+    const json change = json::parse(different.out);
+    EXPECT_THAT(schemaFaults(schemaOf("profile-agreement.schema.json"), change), IsEmpty());
+    EXPECT_EQ(change["agree"], false);
+    EXPECT_NEAR(change["farthest"][0]["change"].get<double>(), 0.5, 1e-6);
+    const ProgramRun words = dir.ringside("compare first.json slower.json");
+    EXPECT_EQ(words.exitCode, 1);
+    for (const char* said : {"do not agree", "kernels: memory", "+50.0 %", "Farthest apart"}) EXPECT_THAT(words.out, HasSubstr(said));
+
+    EXPECT_EQ(dir.ringside("compare first.json slower.json --set-b devices=4").exitCode, 2);
+    const ProgramRun mixed = dir.ringside("compare here.json tiny.json");
+    EXPECT_EQ(mixed.exitCode, 3);
+    EXPECT_THAT(mixed.err, HasSubstr("tiny.json"));
+}
+
 TEST(Calibrate, FreshMeasuresAnewAndTheLatestSamplesCount) {
     const WorkDir dir;
     const std::string line = "calibrate --trial --json --out here.json";
