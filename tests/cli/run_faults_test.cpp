@@ -198,13 +198,16 @@ class RunRefuses : public testing::TestWithParam<Case> {};
 
 TEST_P(RunRefuses, BeforeAnyRankWorks) {
     const WorkDirWithTinyModel dir;
+    const bool asksForLlama = GetParam().arguments.find("llama.json") != std::string::npos;
+    if (asksForLlama) dir.write("llama.json", R"({"model_type": "llama", "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 64, "intermediate_size": 128, "vocab_size": 256, "max_position_embeddings": 64})");
     const ProgramRun run = dir.ringside("run " + GetParam().arguments);
     EXPECT_EQ(run.exitCode, GetParam().exitCode) << run.err;
     EXPECT_EQ(run.out, "");
     EXPECT_THAT(run.err, StartsWith("ringside: "));
     for (const std::string& words : GetParam().says) EXPECT_THAT(run.err, HasSubstr(words));
     EXPECT_THAT(run.err, Not(HasSubstr("had not begun its first task")));
-    EXPECT_THAT(dir.files(), ElementsAre("tiny.json"));
+    if (asksForLlama) EXPECT_THAT(dir.files(), ElementsAre("llama.json", "tiny.json"));
+    else EXPECT_THAT(dir.files(), ElementsAre("tiny.json"));
 }
 
 const std::string kTiny = "--model tiny.json ", kTwo = "--model tiny.json --local-ranks 2 ";
@@ -227,6 +230,31 @@ INSTANTIATE_TEST_SUITE_P(Contradiction, RunRefuses, testing::Values(
     Case{"DepthwiseConvolutionsCannotRun", "--model efficientnet-b0 --local-ranks 2", 4, {"grouped convolution", "cannot be run for real"}},
     Case{"BertCannotRun", "--model bert-large --local-ranks 2", 4, {"cannot be run for real"}},
     Case{"Bf16CannotRun", kTwo + "--precision bf16", 4, {"training.precision", "bf16", "use fp32"}}),
+    nameOf);
+
+// What the executor does not have, setting by setting: refused by name, not run as something else.
+const std::string kLlama = "--model llama.json --local-ranks 2 ", kOne = "--model tiny.json --local-ranks 1 --strategy single --set training.";
+INSTANTIATE_TEST_SUITE_P(Setting, RunRefuses, testing::Values(
+    Case{"GradientClipping", kTwo + "--set training.gradient_clipping=true", 4, {"training.gradient_clipping", "leave it off"}},
+    Case{"KeptGradients", kOne + "zero_grad_set_to_none=false", 4, {"training.zero_grad_set_to_none", "leave it on"}},
+    Case{"OptimizerInBackward", kOne + "optimizer_in_backward=true", 4, {"training.optimizer_in_backward", "leave it off"}},
+    Case{"OffloadedActivations", kTwo + "--set training.recompute=full --set training.offload_activations=true", 4, {"training.offload_activations", "leave it off"}},
+    Case{"Dropout", kTwo + "--set training.dropout=true", 4, {"dropout", "cannot be run for real"}},
+    Case{"MathAttention", kTwo + "--set training.attention=math", 4, {"scores", "flash attention"}},
+    Case{"FusedSoftmax", kTwo + "--set training.attention=fused-softmax", 4, {"scores", "flash attention"}},
+    Case{"FusedLoss", kTwo + "--set training.loss=fused", 4, {"a fused loss"}},
+    Case{"FusedLinearLoss", kTwo + "--set training.loss=fused-linear", 4, {"a fused loss"}},
+    Case{"LossMetrics", kTwo + "--set training.loss_metrics=2", 4, {"a metric beside the loss"}},
+    Case{"RepeatedHeads", kLlama + "--set training.repeat_kv=true", 4, {"k.repeated", "repeat-heads"}},
+    Case{"EagerNorms", kLlama + "--set training.rms_norm=eager", 4, {"an RMS norm of several kernels", "rms_norm"}},
+    Case{"FusedGates", kLlama + "--set training.gated_activation=fused", 4, {"a gated activation in one kernel"}},
+    Case{"Adafactor", kTwo + "--set training.optimizer=adafactor", 4, {"training.optimizer", "adafactor", "adamw"}},
+    Case{"EightBitAdam", kTwo + "--set training.optimizer=adam-8bit", 4, {"training.optimizer", "adam-8bit"}},
+    Case{"StateOnTheHost", kTwo + "--strategy zero1 --set strategy.offload_optimizer=cpu", 4, {"'zero1' with state on the host"}},
+    Case{"PowerSgd", kTwo + "--strategy ddp --set strategy.comm_hook=powersgd", 4, {"ddp", "can only be predicted"}},
+    Case{"TensorParallel", kTwo + "--tp 2", 4, {"strategy.tp", "cut over ranks", "leave it at 1"}},
+    Case{"Pipeline", kTwo + "--pp 2", 4, {"strategy.pp", "cut over ranks"}},
+    Case{"ContextParallel", kLlama + "--cp 2", 4, {"strategy.cp", "cut over ranks"}}),
     nameOf);
 
 TEST(RunFaults, LocalRanksUnderALauncherAreAContradiction) {
