@@ -106,9 +106,8 @@ void addCompare(CommandLine& line) {
         "Examples:\n"
         "  ringside compare scenario.json --set-b network=ethernet-100g --set-b devices=16\n"
         "  ringside predict scenario.json --bucket-mb 100 --json | ringside compare scenario.json -\n"
-        "  ringside compare here.json again.json\n"
         "A result (of predict --json) is taken as it stands; a scenario, or a result with changes, is predicted.\n"
-        "Of two profiles (of calibrate) it says whether they agree within the spreads that they state; exit code 1: they do not.");
+        "Of two profiles (of calibrate: ringside compare here.json again.json) it says whether they agree within the spreads that they state; exit code 1: they do not.");
     command.option("a", flags->a, "scenario, result or profile (JSON)", "A", "");
     command.option("b", flags->b, "the other one ('-': standard input; default: A with the changes of --set-b)", "B", "");
     command.repeated("--set-a", flags->setA, "change a key of A's scenario first (may be repeated)", "KEY=VALUE", "Scenario");
