@@ -172,7 +172,8 @@ public:
         // A slow link loses where both of its directions are full; on loopback what messages take is the cores' time.
         if (ranks_ > 1 && options_.link != "loopback") {
             CollectiveBenchOptions bothWays = plan_.collectives;
-            bothWays.sizes = {4 * kMiB, 16 * kMiB};
+            const Bytes most = (options_.effort == CalibrationEffort::Trial ? 4 : 16) * kMiB;
+            bothWays.sizes = {most / 4, most};
             bothWays.bothWays = true;
             bothWays.beside = false;
             TRY_VOID(measureCollective(CollectiveOp::SendRecv, bothWays, bothWaysOf(options_.link)));
