@@ -30,6 +30,7 @@ constexpr KnownModel kByName[] = {
     {"llama318b", "llama-3.1-8b"},     {"llama321b", "llama-3.2-1b"},    {"llama323b", "llama-3.2-3b"}, {"llama213b", "llama-2-13b"}, {"llama27b", "llama-2-7b"},
     {"llama270b", "llama-2-70b"},      {"llamalike70b", "llama-2-70b"},  {"llamalike7b", "llama-2-7b"}, {"mixtral8x7b", "mixtral-8x7b"}, {"mistral7b", "mistral-7b"},
     {"qwen2505b", "qwen2.5-0.5b"},     {"qwen2515b", "qwen2.5-1.5b"},    {"qwen253b", "qwen2.5-3b"},    {"qwen257b", "qwen2.5-7b"}, {"qwen2514b", "qwen2.5-14b"},
+    {"qwen330ba3b", "qwen3-30b-a3b"},  {"qwen3235ba22b", "qwen3-235b-a22b"}, {"qwen332b", "qwen3-32b"},   {"kimik2", "kimi-k2"},
     {"qwen2532b", "qwen2.5-32b"},      {"qwen2572b", "qwen2.5-72b"},     {"gpt2xl", "gpt2-xl"},         {"gpt2large", "gpt2-large"}, {"gpt2medium", "gpt2-medium"},
     {"gpt3175b", "gpt3-175b"},         {"vitl16", "vit-l-16"},           {"vitb16", "vit-b-16"},        {"resnet152", "resnet-152"}, {"resnet101", "resnet-101"},
     {"seresnext101", "se-resnext-101-32x4d"}, {"resnext101", "resnext-101-32x4d"}, {"resnext50", "resnext-50-32x4d"}, {"efficientnetwideseb0", "efficientnet-widese-b0"},
@@ -42,7 +43,6 @@ struct KnownSizes {
     const char* config;
 };
 constexpr KnownSizes kSizes[] = {
-    {"qwen332b", R"({"name": "qwen3-32b", "model_type": "qwen3", "num_hidden_layers": 64, "hidden_size": 5120, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 25600, "vocab_size": 151936, "max_position_embeddings": 40960})"},
     {"gpt320b", R"({"name": "gpt3-20b", "model_type": "gpt2", "n_layer": 44, "n_embd": 6144, "n_head": 48, "n_inner": 24576, "vocab_size": 51200, "n_positions": 2048})"},
     {"gpt37b", R"({"name": "gpt-7b", "model_type": "gpt2", "n_layer": 32, "n_embd": 4096, "n_head": 32, "vocab_size": 50304, "n_positions": 2048})"},
 };
@@ -55,9 +55,9 @@ constexpr Unsupported kUnsupported[] = {
     {"efficientdet", "a detector"}, {"gpunet", "a mixture of convolutions that a search found"}, {"maskrcnn", "a detector of two stages"}, {"ssd", "a detector"}, {"nnunet", "a U-Net"}, {"unet", "a U-Net"},
     {"transformerxl", "relative attention with a memory"}, {"bart", "an encoder and a decoder"}, {"gnmt", "a recurrent network"}, {"jasper", "one-dimensional convolutions"},
     {"ncf", "embedding tables"}, {"dlrm", "embedding tables"}, {"hifigan", "a vocoder"}, {"moflow", "a flow model"}, {"tft", "a recurrent network"},
-    {"deepseek", "latent attention and a mixture of experts with shared ones"}, {"kimi", "latent attention and a mixture of experts with shared ones"},
+    {"deepseekv4", "an attention of its own kind"},
     {"gpt7bish", "sizes that the source does not state"}, {"nemotron3", "state-space layers"}, {"nemotron", "an architecture that the source does not state"}, {"gptoss", "sliding windows and a mixture of experts"},
-    {"a3b", "a fine-grained mixture of experts"}, {"a22b", "a fine-grained mixture of experts"}, {"albert", "layers that share parameters"}, {"flant5", "an encoder and a decoder"},
+    {"albert", "layers that share parameters"}, {"flant5", "an encoder and a decoder"},
 };
 
 Result<void> needs(const PublishedModel& model) {
@@ -114,6 +114,34 @@ Result<MappedModel> gpt(const PublishedModel& model) {
     return out;
 }
 
+/// DeepSeek-V2 and V3: what a record states of the sizes, else those of the published model.
+MappedModel deepSeek(const PublishedModel& model, const std::string& name) {
+    MappedModel out;
+    const bool second = has(name, "deepseekv2");
+    out.model = second ? Json{{"model_type", "deepseek_v2"}, {"num_hidden_layers", 60}, {"hidden_size", 5120}, {"num_attention_heads", 128}, {"intermediate_size", 12288},
+                              {"moe_intermediate_size", 1536}, {"n_routed_experts", 160}, {"num_experts_per_tok", 6}, {"first_k_dense_replace", 1}, {"n_group", 8}, {"vocab_size", 102400}}
+                       : Json{{"model_type", "deepseek_v3"}};  // whose class is V3
+    out.model["name"] = model.name;
+    out.model["max_position_embeddings"] = std::max<std::int64_t>(4096, model.seqLen.value_or(4096));
+    const auto stated = [&](const char* key, std::optional<std::int64_t> value) {
+        if (value) out.model[key] = *value;
+    };
+    stated("num_hidden_layers", model.layers);
+    stated("hidden_size", model.hidden);
+    stated("num_attention_heads", model.heads);
+    stated("num_key_value_heads", model.heads);
+    stated("intermediate_size", model.ffn);
+    stated("vocab_size", model.vocab);
+    if (has(name, "truncated")) {
+        out.model["first_k_dense_replace"] = 1;
+        out.assumed.push_back("dense blocks not stated: one, as the source's run script has it");
+    } else if (!second && !has(name, "womtp")) {
+        out.model["mtp_num_layers"] = 1;
+        if (!has(name, "wmtp")) out.assumed.push_back("multi-token prediction not stated: one module, as the model has");
+    }
+    return out;
+}
+
 Result<MappedModel> llama(const PublishedModel& model, const char* type) {
     MappedModel out;
     TRY_VOID(needs(model));
@@ -139,6 +167,7 @@ Result<MappedModel> modelOf(const PublishedModel& model) {
         return out;
     }
     if (has(name, "bert")) return bert(model, name);
+    if (has(name, "deepseekv2") || has(name, "deepseekv3")) return deepSeek(model, name);
     const bool sized = model.layers && model.hidden;
     if (has(name, "mpt")) return mpt(model);
     if (sized && (has(name, "llama") || has(name, "mistral") || (model.kvHeads && model.heads && *model.kvHeads != *model.heads))) return llama(model, "llama");

@@ -8,6 +8,7 @@
 #include "calibrate/published/published_cluster.h"
 #include "calibrate/published/published_model.h"
 #include "model/base/check.h"
+#include "model/workload/hf_config.h"
 #include "model/workload/model_spec.h"
 
 namespace ringside {
@@ -46,6 +47,7 @@ public:
         TRY_VOID(mapPrecision());
         TRY_VOID(mapTraining());
         TRY_VOID(mapBatch());
+        TRY_VOID(mapStages());
         Result<Scenario> scenario = resolveScenario(out_.document, record_.place(), catalogs_);
         if (!scenario) return badInput("", scenario.error().message);
         out_.scenario = std::move(*scenario);
@@ -103,6 +105,7 @@ private:
         return {};
     }
 
+    bool recipeOfBridge() const { return has(record_.family, "bridge") || has(record_.family, "nemo"); }
     bool recipeOfNvidia() const { return has(record_.source, "NVIDIA/DeepLearningExamples"); }
 
     /// NVIDIA's pre-training predicts the masked tokens only, 20 of 128; of 512 tokens it is "binned": batches are of samples of about the same
@@ -147,13 +150,61 @@ private:
             return badInput("", fmt::format("the strategy '{}' is not known", strategy_.kind));
         }
         // Megatron-LM accumulates and reduces bf16 gradients in fp32 (arguments.py); the recipes of Megatron Bridge and NeMo turn that off.
-        const bool recipe = has(record_.family, "bridge") || has(record_.family, "nemo");
+        const bool recipe = recipeOfBridge();
         if (trainer_ == Trainer::Megatron && strategy()["name"] == "megatron" && has(lower(strategy_.precision), "bf16") && !recipe) strategy()["grad_reduce_in_fp32"] = true;
         if (strategy_.tp > 1) strategy()["tp"] = strategy_.tp;
         if (strategy_.pp > 1) strategy()["pp"] = strategy_.pp;
         if (strategy_.cp > 1) strategy()["cp"] = strategy_.cp;
-        if (strategy_.ep > 1) return badInput("", fmt::format("expert parallelism over {} ranks of a model that is not supported", strategy_.ep));
+        if (strategy_.ep > 1) mapExperts(recipe);
         return {};
+    }
+
+    /// Megatron Bridge's recipes keep experts whole (expert_tensor_parallel_size = 1) and send tokens by DeepEP or HybridEP (moe_flex_dispatcher_backend).
+    void mapExperts(bool recipe) {
+        strategy()["ep"] = strategy_.ep;
+        if (!recipe) return;
+        if (strategy_.tp > 1) {
+            strategy()["etp"] = 1;
+            assume("expert tensor parallelism not stated: 1, as in Megatron Bridge's recipes");
+        }
+        strategy()["moe_token_dispatcher"] = "flex";
+        assume("token dispatcher not stated: flex, as in Megatron Bridge's recipes");
+    }
+
+    /// Blocks that do not divide by the stages, as Megatron Bridge's recipes lay them out: embedding and loss count as a block each where that divides
+    /// (Qwen3-235B-A22B); else every stage but the last is full, and the last one takes the rest and the modules of multi-token prediction (DeepSeek-V3,
+    /// Kimi K2). Where nothing would be left for the last but these modules, the first stage is the short one.
+    Result<void> mapStages() {
+        if (trainer_ != Trainer::Megatron || strategy_.pp == 1 || !recipeOfBridge()) return {};
+        TRY(const ModelSpec model, modelOfDocument());
+        const auto* spec = std::get_if<TransformerSpec>(&model.architecture);
+        const std::int64_t chunks = strategy_.pp * std::max<std::int64_t>(1, strategy_.vp);
+        if (spec == nullptr || spec->layers % chunks == 0 || spec->layers < chunks) return {};
+        std::vector<std::int64_t> layout(static_cast<std::size_t>(chunks));
+        if ((spec->layers + 2) % chunks == 0) {
+            std::fill(layout.begin(), layout.end(), (spec->layers + 2) / chunks);
+            layout.front() -= 1;
+            layout.back() -= 1;
+        } else {
+            const std::int64_t full = (spec->layers + chunks - 1) / chunks;
+            std::fill(layout.begin(), layout.end(), full);
+            layout.back() = spec->layers - (chunks - 1) * full;
+            if (layout.back() < 1 && spec->predictionModules > 0) {
+                layout.front() = spec->layers - (chunks - 2) * full;
+                layout.back() = 0;
+            }
+        }
+        layout.back() += spec->predictionModules;
+        if (layout.front() < 1 || layout.back() < 1) return {};  // no recipe to follow: evenly
+        strategy()["pipeline_layout"] = layout;
+        assume("stages are laid out as in Megatron Bridge's recipes");
+        return {};
+    }
+
+    Result<ModelSpec> modelOfDocument() const {
+        const Json& model = out_.document.at("model");
+        if (model.is_string()) return catalogs_.models.find(model.get<std::string>());
+        return modelFromHfConfig(JsonCursor(model, record_.place()));
     }
 
     void mapMegatron(bool distributedOptimizer) {
@@ -402,7 +453,7 @@ Result<double> measuredStepSeconds(const PublishedRecord& record, const Scenario
     TRY(const Workload workload, buildWorkload(scenario.model, scenario.training));
     double flops = modelFlopsPerSample(scenario.model, workload);
     if (const auto* spec = std::get_if<TransformerSpec>(&scenario.model.architecture); spec && record.notes.find("causal attention") != std::string::npos)
-        flops -= 6.0 * static_cast<double>(spec->layers * spec->heads * spec->headDim) * seqLen * seqLen;
+        flops -= 3.0 * static_cast<double>(spec->layers * spec->heads * (spec->headDim + spec->valueDim())) * seqLen * seqLen;
     double perGpu = 0;  // FLOP/s
     if (speed.tflopsPerGpu) {
         perGpu = *speed.tflopsPerGpu * 1e12;

@@ -202,11 +202,12 @@ double ComputeCost::attentionSeconds(const KernelWork& work, double busySms, dou
     if (shape.batch > 0 && shape.m > 0 && shape.n > 0 && shape.k > 0) {
         const double batch = static_cast<double>(shape.batch), queries = static_cast<double>(shape.m);
         const double keys = static_cast<double>(shape.n), head = static_cast<double>(shape.k);
+        const double value = work.valueHead > 0 ? static_cast<double>(work.valueHead) : head;
         // Blocks of queries (forward) or keys (backward) are worked on whole, so a started one costs as much as a full one.
         const double blocks = std::ceil((forward ? queries : keys) / kBlock);
         const double padded = blocks * kBlock * (forward ? keys : queries);
-        // Two products forward, five backward; a causal mask skips half.
-        flops = (forward ? 4.0 : 10.0) * batch * padded * head * (work.causal ? 0.5 : 1.0);
+        // Two products forward (one over the head of keys, one over that of values), five backward (three and two); a causal mask skips half.
+        flops = (forward ? 2 * (head + value) : 2 * (3 * head + 2 * value)) * batch * padded * (work.causal ? 0.5 : 1.0);
         const double headEfficiency = std::min(1.0, head / (head + kHeadHalf) * (128 + kHeadHalf) / 128);
         const double sequenceHalf = work.causal ? kSequenceHalfCausal : kSequenceHalf;
         const double waves = batch * blocks / freeSms;

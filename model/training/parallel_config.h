@@ -20,10 +20,13 @@ struct ParallelConfig {
 
     // The mesh: data parallel is what the other axes leave.
     std::int64_t tp = 1, pp = 1, cp = 1, ep = 1;
+    std::optional<std::int64_t> etp;            ///< ranks that an expert is cut over: tp (as if not given), or 1
+    std::string tokenDispatcher = "alltoall";   ///< of experts: alltoall, flex
     bool sequenceParallel = false;              ///< with tp: norms and residuals on 1/tp of the tokens
     std::string tensorStyle = "megatron";       ///< megatron, picotron
     std::string pipelineSchedule = "1f1b";      ///< gpipe, 1f1b, interleaved
     std::int64_t virtualStages = 2;             ///< interleaved: model chunks per rank
+    std::vector<std::int64_t> pipelineLayout;   ///< blocks of each stage, of each chunk in the model's order where interleaved; empty: evenly
     std::string contextKind = "ring";           ///< ring, ulysses
     bool contextBalanced = true;                ///< ring: zig-zag order, so that causal work is even
 
@@ -94,6 +97,11 @@ struct ParallelConfig {
     std::optional<DType> paramDtype, reduceDtype, bufferDtype;
     bool keepLowPrecisionGrads = false;
     bool cpuOffload = false;
+
+    /// The ranks of the tensor axis hold different experts, not parts of the same.
+    bool keepsExpertsWhole() const { return tp > 1 && etp && *etp == 1; }
+    /// Experts are not the same on all ranks of the data and the tensor axis.
+    bool spreadsExperts() const { return ep > 1 || keepsExpertsWhole(); }
 
     std::set<std::string> given;                ///< knobs named in the scenario, by key
 };

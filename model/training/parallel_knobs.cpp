@@ -14,7 +14,7 @@ namespace {
 
 using Config = ParallelConfig;
 using Member = std::variant<bool Config::*, std::optional<bool> Config::*, std::int64_t Config::*, std::optional<std::int64_t> Config::*, double Config::*,
-                            std::optional<double> Config::*, std::string Config::*, std::optional<DType> Config::*, std::vector<std::string> Config::*>;
+                            std::optional<double> Config::*, std::string Config::*, std::optional<DType> Config::*, std::vector<std::string> Config::*, std::vector<std::int64_t> Config::*>;
 
 struct KnobField {
     std::string key;
@@ -32,10 +32,13 @@ const std::vector<KnobField>& fields() {
         {"pp", &Config::pp, 1, 1024, {}, "stages"},
         {"cp", &Config::cp, 1, 1024, {}, "ranks"},
         {"ep", &Config::ep, 1, 1024, {}, "ranks"},
+        {"etp", &Config::etp, 1, 1024, {}, "ranks"},
+        {"moe_token_dispatcher", &Config::tokenDispatcher, 0, 0, {"alltoall", "flex"}},
         {"sequence_parallel", &Config::sequenceParallel},
         {"tensor_style", &Config::tensorStyle, 0, 0, {"megatron", "picotron"}},
         {"pipeline_schedule", &Config::pipelineSchedule, 0, 0, {"gpipe", "1f1b", "interleaved"}},
         {"virtual_stages", &Config::virtualStages, 1, 64, {}, "chunks"},
+        {"pipeline_layout", &Config::pipelineLayout, 1, 1e4, {}, "blocks"},
         {"context_kind", &Config::contextKind, 0, 0, {"ring", "ulysses"}},
         {"context_balanced", &Config::contextBalanced},
         {"bucket_mb", &Config::bucketMb, 1e-3, 1e6, {}, "MiB"},
@@ -139,6 +142,15 @@ Result<T> readAs(const KnobField& field, const JsonCursor& value) {
         for (const std::string& choice : field.choices)
             if (choice == word) return word;
         return value.error(unknownName(field.key, word, field.choices));
+    } else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) {
+        std::vector<std::int64_t> numbers;
+        if (!value.value().is_array()) return value.error("expected a list of numbers, for example [4, 4, 3]");
+        TRY(const std::vector<JsonCursor> items, value.items());
+        for (const JsonCursor& item : items) {
+            TRY(const std::int64_t number, item.asInt(static_cast<std::int64_t>(field.min), static_cast<std::int64_t>(field.max)));
+            numbers.push_back(number);
+        }
+        return numbers;
     } else {
         std::vector<std::string> words;
         if (value.value().is_string()) return std::vector<std::string>{value.value().get<std::string>()};
@@ -216,7 +228,7 @@ std::string parallelKnobType(const std::string& key) {
     switch (spec.kind) {
         case ValueKind::Flag: return "true|false";
         case ValueKind::Word: return fmt::format("{}", fmt::join(spec.choices, "|"));
-        case ValueKind::List: return "NAMES";
+        case ValueKind::List: return spec.unit.empty() ? "NAMES" : "NUMBERS";
         default: return "N";
     }
 }

@@ -10,6 +10,13 @@ struct AttentionShape {
     std::int64_t samples = 1, length = 1;  ///< queries = keys = length
     std::int64_t heads = 1, kvHeads = 1, headDim = 1;
     bool causal = true;
+    std::int64_t valueDim = 0;  ///< of a value head; 0: as headDim, which is that of queries and keys
+
+    std::int64_t valueHead() const { return valueDim > 0 ? valueDim : headDim; }
+    std::int64_t queryFeatures() const { return heads * headDim; }
+    std::int64_t keyFeatures() const { return kvHeads * headDim; }
+    std::int64_t valueFeatures() const { return kvHeads * valueHead(); }
+    std::int64_t contextFeatures() const { return heads * valueHead(); }
 };
 
 /// Queries, keys and values: three values, or one that holds all three (then k and v are -1).
@@ -25,15 +32,15 @@ QueryKeyValue repeatKeysAndValues(LayerBuilder& layer, const AttentionShape& sha
 /// Rotary positions on queries and keys.
 QueryKeyValue rotary(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv);
 
-/// What backward of the fused kernel costs against forward: it recomputes the scores, five matrix products against two
-/// (Dao, FlashAttention-2).
-constexpr double kFlashBackwardRatio = 2.5;
+/// Latent attention: queries, keys and values of all heads from q, the joint projection of keys and values [b, s, heads·(headDim − ropeDim + valueDim)]
+/// and the key of `ropeDim` features that all heads share, with rotary positions on the last `ropeDim` features of each head.
+QueryKeyValue latentHeads(LayerBuilder& layer, const AttentionShape& shape, int q, int keysValues, int sharedKey);
 
-/// One fused attention kernel over `batch` = samples·heads problems of queries × keys, forward or backward, without its bytes.
-KernelWork flashWork(const Precision& precision, std::int64_t batch, std::int64_t queries, std::int64_t keys, std::int64_t headDim, bool causal,
-                     bool backward);
+/// One fused attention kernel over `queries` × `keys` of all of the shape's samples and heads, forward or backward, without its bytes. Backward
+/// recomputes the scores: five matrix products against two, so 2.5 times the FLOPs where heads are alike (Dao, FlashAttention-2).
+KernelWork flashWork(const Precision& precision, const AttentionShape& shape, std::int64_t queries, std::int64_t keys, bool causal, bool backward);
 
-/// Returns the context [b, s, heads·headDim]. `dropout`: drop attention probabilities.
+/// Returns the context [b, s, heads·valueHead]. `dropout`: drop attention probabilities.
 int attention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, AttentionKernel kernel, bool dropout);
 
 }  // namespace ringside

@@ -40,10 +40,11 @@ int ringAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValu
     const Precision& precision = layer.precision();
     const DType type = precision.activation;
     const std::int64_t tokens = shape.samples * shape.length;
-    const std::int64_t queryElements = tokens * shape.heads * shape.headDim, keyElements = tokens * 2 * shape.kvHeads * shape.headDim;
-    const int out = layer.value("context", {shape.samples, shape.length, shape.heads * shape.headDim}, type);
+    const std::int64_t keyElements = tokens * (shape.keyFeatures() + shape.valueFeatures());
+    const int out = layer.value("context", {shape.samples, shape.length, shape.contextFeatures()}, type);
     const int logSumExp = layer.value("logsumexp", {shape.samples, shape.heads, shape.length}, DType::Fp32, false);
-    const double q = bytesOf(queryElements, type), q32 = bytesOf(queryElements, DType::Fp32);
+    const double q = bytesOf(tokens * shape.queryFeatures(), type), q32 = bytesOf(tokens * shape.queryFeatures(), DType::Fp32);
+    const double context = bytesOf(tokens * shape.contextFeatures(), type), context32 = bytesOf(tokens * shape.contextFeatures(), DType::Fp32);
     const double lse = static_cast<double>(layer.bytes(logSumExp));
     // Picotron goes round in the same order again, adds and sends the gradients of keys and values in fp32, and once more at the end to
     // bring them home. Megatron (Transformer Engine) begins backward with the block that forward ended with, which saves that exchange.
@@ -65,10 +66,10 @@ int ringAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValu
 
     const std::vector<Block> blocks = blocksOf(shape, shard);
     const auto work = [&](const Block& block, bool backward) {
-        KernelWork kernel = flashWork(precision, shape.samples * shape.heads, block.queries, block.keys, shape.headDim, block.causal, backward);
+        KernelWork kernel = flashWork(precision, shape, block.queries, block.keys, block.causal, backward);
         const double kv = bytesOf(keyElements, type) * static_cast<double>(block.keys) / static_cast<double>(shape.length);
         kernel.flash = flashGeneration(attentionKernel);
-        kernel.bytes = backward ? 4 * q + 2 * kv + lse : 2 * q + kv + lse;  // backward: q, out, dout, dq; k, v, dk, dv
+        kernel.bytes = backward ? 2 * q + 2 * context + 2 * kv + lse : q + context + kv + lse;  // backward: q, dq, out, dout; k, v, dk, dv
         return kernel;
     };
     for (const Block& block : blocks) {
@@ -76,7 +77,7 @@ int ringAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValu
         if (block.queries > 0) {
             op.forward.push_back(work(block, false));
             // A partial context is scaled by its log-sum-exp and added to the fp32 sum of those before it.
-            if (before > 0) op.forward.push_back(memoryWork("merge context", 2 * q32 + q + 3 * lse));
+            if (before > 0) op.forward.push_back(memoryWork("merge context", 2 * context32 + context + 3 * lse));
         }
         ring.forwardKernels.push_back(static_cast<int>(op.forward.size() - before));
     }
@@ -96,7 +97,7 @@ int ringAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValu
         ++counts.back();
     };
     if (type != DType::Fp32) {
-        inLastStep(op.forward, ring.forwardKernels, memoryWork("cast context", q32 + q));
+        inLastStep(op.forward, ring.forwardKernels, memoryWork("cast context", context32 + context));
         inLastStep(op.backward, ring.backwardKernels, memoryWork("cast query gradient", q32 + q));
         if (picotron) inLastStep(op.backward, ring.backwardKernels,
                                  memoryWork("cast key and value gradients", bytesOf(keyElements, DType::Fp32) + bytesOf(keyElements, type)));
@@ -107,7 +108,7 @@ int ringAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValu
 
 int ulyssesAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, const ModelShard& shard, AttentionKernel kernel,
                      bool dropout) {
-    const std::int64_t b = shape.samples, cp = shard.cp, d = shape.headDim, whole = shape.length * cp;
+    const std::int64_t b = shape.samples, cp = shard.cp, d = shape.headDim, dv = shape.valueHead(), whole = shape.length * cp;
     const std::int64_t heads = shape.heads / cp, kvHeads = keyValueHeadsPerRank(shape.kvHeads, cp);
     CHECK(heads * cp == shape.heads);
     // Fewer key/value heads than ranks: each is repeated first, so that every rank gets one.
@@ -132,14 +133,14 @@ int ulyssesAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyV
     } else {
         if (repeats) {
             qkv.k = repeated("k.repeated", qkv.k, kvHeads * cp * d);
-            qkv.v = repeated("v.repeated", qkv.v, kvHeads * cp * d);
+            qkv.v = repeated("v.repeated", qkv.v, kvHeads * cp * dv);
         }
         split.q = toHeads("q.all_to_all", qkv.q, heads * d);
         split.k = toHeads("k.all_to_all", qkv.k, kvHeads * d);
-        split.v = toHeads("v.all_to_all", qkv.v, kvHeads * d);
+        split.v = toHeads("v.all_to_all", qkv.v, kvHeads * dv);
     }
-    const int context = attention(layer, {b, whole, heads, kvHeads, d, shape.causal}, split, kernel, dropout);
-    return allToAll(layer, "context.all_to_all", context, {b, shape.length, shape.heads * d}, MeshAxis::Context, cp, true);
+    const int context = attention(layer, {b, whole, heads, kvHeads, d, shape.causal, shape.valueDim}, split, kernel, dropout);
+    return allToAll(layer, "context.all_to_all", context, {b, shape.length, shape.contextFeatures()}, MeshAxis::Context, cp, true);
 }
 
 }  // namespace ringside

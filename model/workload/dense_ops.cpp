@@ -248,15 +248,20 @@ int dropout(LayerBuilder& layer, std::string_view name, int x, bool attentionCor
 }
 
 int embedding(LayerBuilder& layer, std::string_view name, int tokens, int table, std::int64_t shards) {
+    const int y = embedding(layer, name, layer.at(tokens).shape, table, shards);
+    layer.lastOp().inputs = layer.lastOp().saves = {tokens};
+    return y;
+}
+
+int embedding(LayerBuilder& layer, std::string_view name, Shape tokens, int table, std::int64_t shards) {
     const Shape rows = layer.parameterAt(table).shape;
     const DType type = layer.precision().parameter;
-    Shape shape = layer.at(tokens).shape;
-    shape.push_back(rows[1]);
-    const int y = layer.value(name, std::move(shape), type);
-    const double data = bytesOf(layer, y), indices = bytesOf(layer, tokens), dense = bytesOf(rows[0] * rows[1], type);
-    Op& op = layer.op(OpKind::Embedding, name, {tokens}, {y});
+    const double indices = bytesOf(elementCount(tokens), DType::Int64);
+    tokens.push_back(rows[1]);
+    const int y = layer.value(name, std::move(tokens), type);
+    const double data = bytesOf(layer, y), dense = bytesOf(rows[0] * rows[1], type);
+    Op& op = layer.op(OpKind::Embedding, name, {}, {y});
     op.parameters = {table};
-    op.saves = {tokens};
     op.forward = {memoryWork("embedding", 2 * data + indices)};
     op.backward = {memoryWork("embedding gradient fill", dense), memoryWork("embedding gradient", 3 * data + indices)};
     if (shards > 1) {

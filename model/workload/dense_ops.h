@@ -38,6 +38,8 @@ int dropout(LayerBuilder& layer, std::string_view name, int x, bool attentionCor
 /// Rows of a table for [b, s] tokens. Where the head uses the table too, whoever keeps gradients adds the two.
 /// `shards` > 1: the table is one of so many parts of the vocabulary, and rows of tokens that are not in it are zero.
 int embedding(LayerBuilder& layer, std::string_view name, int tokens, int table, std::int64_t shards = 1);
+/// The same for tokens that are no value of this layer: they came with the batch.
+int embedding(LayerBuilder& layer, std::string_view name, Shape tokens, int table, std::int64_t shards = 1);
 /// x + table[0…s): a learned position (or the token type) for each of the s tokens of each sample.
 int positionEmbedding(LayerBuilder& layer, std::string_view name, int x, int table);
 

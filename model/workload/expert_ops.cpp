@@ -1,70 +1,170 @@
 #include "model/workload/expert_ops.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "model/workload/dense_ops.h"
 #include "model/workload/kernels_of.h"
 #include "model/workload/parallel_ops.h"
 
 namespace ringside {
+namespace {
 
-int expertMlp(LayerBuilder& layer, int x, const ExpertShape& expert, const ExpertParameters& parameters, const ModelShard& shard) {
+/// Rows on their way to the experts and back, and how they travel.
+class TokenTravel {
+public:
+    TokenTravel(LayerBuilder& layer, const ExpertShape& expert, const ModelShard& shard, std::int64_t tokens, std::int64_t hidden, int chosen)
+        : layer_(layer), expert_(expert), shard_(shard), rows_(tokens * expert.perToken), hidden_(hidden), chosen_(chosen), once_(shard.sendsTokensOnce && shard.ep > 1),
+          sent_(once_ ? static_cast<std::int64_t>(std::llround(static_cast<double>(tokens) * ranksPerToken(expert, shard))) : rows_) {}
+
+    /// A row per token and expert, on the rank that holds the expert, sorted by experts.
+    int toExperts(int x, int weights, int& rowWeights) {
+        const DType type = layer_.at(x).dtype;
+        int rows = layer_.value("dispatched", {sent_, hidden_}, type);
+        {
+            Op& op = layer_.op(OpKind::ExpertDispatch, "mlp.dispatch", {x}, {rows});
+            if (weights >= 0) op.inputs.push_back(weights);
+            op.inputs.push_back(chosen_);
+            op.saves = {chosen_};
+            const double moved = bytesOf(rows);
+            op.forward = {memoryWork("gather tokens", once_ ? moved + bytesOf(x) : 2 * moved)};
+            op.backward = {memoryWork("scatter token gradients", once_ ? moved + bytesOf(x) : 2 * moved + bytesOf(x))};
+            op.attributes = {expert_.experts, expert_.perToken};
+        }
+        rowWeights = -1;
+        if (weights >= 0) {
+            rowWeights = layer_.value("dispatched weights", {rows_, 1}, DType::Fp32);
+            layer_.lastOp().outputs.push_back(rowWeights);
+        }
+        rows = exchanged("mlp.dispatch.all_to_all", rows);
+        // A dispatcher that sends tokens once sends their weights along.
+        if (weights >= 0 && !once_) rowWeights = exchanged("mlp.dispatch.weights.all_to_all", rowWeights);
+        if (gathers()) {
+            rows = sequenceGather(layer_, "mlp.sequence_gather", rows, shard_.tp, type, false);
+            if (weights >= 0) rowWeights = sequenceGather(layer_, "mlp.weights.sequence_gather", rowWeights, shard_.tp, DType::Fp32, false);
+        }
+        return arranged("mlp.dispatch.sort", "sort by expert", rows, rows_ * (gathers() ? shard_.tp : 1));
+    }
+
+    int fromExperts(int down) {
+        down = arranged("mlp.combine.sort", "sort by rank", down, sent_ * (gathers() ? shard_.tp : 1));
+        if (gathers()) down = sequenceScatter(layer_, "mlp.sequence_scatter", down, shard_.tp);
+        return exchanged("mlp.combine.all_to_all", down);
+    }
+
+private:
+    double bytesOf(int value) const { return static_cast<double>(layer_.bytes(value)); }
+    bool gathers() const { return shard_.splitsSequence() && !shard_.wholeExperts; }
+
+    /// Of the ranks of the expert axis, how many hold any of a token's experts, where all choices are alike.
+    static double ranksPerToken(const ExpertShape& expert, const ModelShard& shard) {
+        double none = 1;  // of its experts on one rank, drawn without putting back
+        const auto all = static_cast<double>(expert.experts), here = all / static_cast<double>(shard.ep);
+        for (std::int64_t k = 0; k < expert.perToken; ++k) none *= std::max(0.0, all - here - static_cast<double>(k)) / (all - static_cast<double>(k));
+        return static_cast<double>(shard.ep) * (1 - none);
+    }
+
+    int exchanged(std::string_view name, int value) {
+        return shard_.ep > 1 ? allToAll(layer_, name, value, layer_.at(value).shape, MeshAxis::Expert, shard_.ep, false) : value;
+    }
+
+    /// What arrives is in the order of the ranks it came from; where a rank has several experts, their products want it by experts. Tokens that were sent
+    /// once are copied, or summed, here.
+    int arranged(std::string_view name, std::string_view kernel, int x, std::int64_t rows) {
+        if (shard_.ep == 1 || (shard_.ep == expert_.experts && !once_)) return x;
+        const int y = layer_.value(name, {rows, hidden_}, layer_.at(x).dtype);
+        Op& op = layer_.op(OpKind::ExpertDispatch, name, {x}, {y});
+        op.forward = {memoryWork(kernel, bytesOf(x) + bytesOf(y))};
+        op.backward = {memoryWork(kernel, bytesOf(x) + bytesOf(y))};
+        op.attributes = {expert_.experts, expert_.perToken};
+        return y;
+    }
+
+    LayerBuilder& layer_;
+    const ExpertShape& expert_;
+    const ModelShard& shard_;
+    std::int64_t rows_, hidden_;
+    int chosen_;
+    bool once_;          // not a row per expert, but one per rank that has any
+    std::int64_t sent_;
+};
+
+/// Weights and indices of the chosen experts. Returns the weights.
+int route(LayerBuilder& layer, const ExpertShape& expert, int logits, std::int64_t tokens, std::int64_t hidden, int& chosen) {
     const auto bytesOf = [&](int value) { return static_cast<double>(layer.bytes(value)); };
-    const std::int64_t experts = expert.experts, perToken = expert.perToken, tp = shard.tp;
+    const int weights = layer.value("routing weights", {tokens, expert.perToken}, DType::Fp32);
+    chosen = layer.value("routing indices", {tokens, expert.perToken}, DType::Int64, false);
+    const int probabilities = layer.value("routing probs", {tokens, expert.experts}, DType::Fp32);
+    const bool sigmoid = expert.router.sigmoid;
+    const double all = bytesOf(probabilities), few = bytesOf(weights);
+    Op& op = layer.op(OpKind::Router, "mlp.router", {logits}, {weights, chosen, probabilities});
+    op.saves = {probabilities, weights, chosen};
+    op.forward = {memoryWork(sigmoid ? "sigmoid" : "softmax", bytesOf(logits) + all)};
+    if (expert.router.bias) op.forward.push_back(memoryWork("add correction", 2 * all));
+    if (expert.router.groups > 1) {
+        op.forward.push_back(memoryWork("best of each group", all));
+        op.forward.push_back(memoryWork("mask groups", 2 * all));
+    }
+    op.forward.push_back(memoryWork("top k", all + few + bytesOf(chosen)));
+    if (expert.router.normalize) {
+        op.forward.push_back(memoryWork("normalize", 3 * few));
+        op.backward.push_back(memoryWork("normalize gradient", 3 * few));
+    }
+    op.backward.push_back(memoryWork("top k gradient", few + all));
+    op.backward.push_back(memoryWork(sigmoid ? "sigmoid gradient" : "softmax gradient", 3 * all));
+    op.attributes = {expert.experts, expert.perToken, hidden};
+    return weights;
+}
+
+}  // namespace
+
+int expertMlp(LayerBuilder& layer, int x, const ExpertShape& expert, const ExpertParameters& parameters, const ModelShard& shard, GatedKernel kernel) {
+    const auto bytesOf = [&](int value) { return static_cast<double>(layer.bytes(value)); };
+    const std::int64_t experts = expert.experts, tp = shard.tp;
     const Shape shape = layer.at(x).shape;
     const std::int64_t hidden = shape.back();
     const std::int64_t tokens = elementCount(shape) / hidden;
     // Every rank of the tensor axis routes the same tokens, or with sequence parallelism its own.
     const bool copies = tp > 1 && !shard.splitsSequence();
+    const bool weighsInside = kernel != GatedKernel::Eager;
 
-    const int logits = linear(layer, "mlp.gate", x, experts, parameters.router);
-    int weights = layer.value("routing weights", {tokens, perToken}, DType::Fp32);
-    const int chosen = layer.value("routing indices", {tokens, perToken}, DType::Int64, false);
-    const int probabilities = layer.value("routing probs", {tokens, experts}, DType::Fp32);
-    {
-        Op& op = layer.op(OpKind::Router, "mlp.router", {logits}, {weights, chosen, probabilities});
-        const double all = bytesOf(probabilities), few = bytesOf(weights);
-        op.saves = {probabilities, weights, chosen};
-        op.forward = {memoryWork("softmax", bytesOf(logits) + all), memoryWork("top k", all + few + bytesOf(chosen)),
-                      memoryWork("normalize", 3 * few)};
-        op.backward = {memoryWork("normalize gradient", 3 * few), memoryWork("top k gradient", few + all),
-                       memoryWork("softmax gradient", 3 * all)};
-        op.attributes = {experts, perToken, hidden};
-    }
-
+    int chosen = -1;
+    int weights = route(layer, expert, linear(layer, "mlp.gate", x, experts, parameters.router), tokens, hidden, chosen);
     if (copies) {
         x = tensorCopy(layer, "mlp.tensor_copy", x, tp, layer.precision().activation);
         weights = tensorCopy(layer, "mlp.weights.tensor_copy", weights, tp, DType::Fp32);
     }
-    int rows = layer.value("dispatched", {tokens * perToken, hidden}, layer.at(x).dtype);
-    const double moved = bytesOf(rows);
-    {
-        Op& op = layer.op(OpKind::ExpertDispatch, "mlp.dispatch", {x}, {rows});
-        op.inputs.push_back(chosen);
-        op.saves = {chosen};
-        op.forward = {memoryWork("gather tokens", 2 * moved)};
-        op.backward = {memoryWork("scatter token gradients", 2 * moved + bytesOf(x))};
-        op.attributes = {experts, perToken};
-    }
-    const auto exchanged = [&](std::string_view name, int value) {
-        return shard.ep > 1 ? allToAll(layer, name, value, layer.at(value).shape, MeshAxis::Expert, shard.ep, false) : value;
-    };
-    rows = exchanged("mlp.dispatch.all_to_all", rows);
-    if (shard.splitsSequence()) rows = sequenceGather(layer, "mlp.sequence_gather", rows, tp, layer.at(rows).dtype, false);
+    TokenTravel travel(layer, expert, shard, tokens, hidden, chosen);
+    int rowWeights = -1;
+    const int rows = travel.toExperts(x, weighsInside ? weights : -1, rowWeights);
     // As many rows arrive as were sent, for fewer experts.
     const LinearOptions grouped{experts / shard.ep, false};
-    const std::int64_t ffn = expert.ffn / tp;
+    const std::int64_t ffn = expert.ffn / shard.expertTp();
     const int gateUp = linear(layer, "mlp.experts.gate_up_proj", rows, 2 * ffn, parameters.gateUp, grouped);
-    const int activated = gatedActivation(layer, "mlp.experts.act", expert.activation, gateUp, -1);
-    int down = linear(layer, "mlp.experts.down_proj", activated, hidden, parameters.down, grouped);
-    if (shard.splitsSequence()) down = sequenceScatter(layer, "mlp.sequence_scatter", down, tp);
-    down = exchanged("mlp.combine.all_to_all", down);
+    const int activated = gatedActivation(layer, "mlp.experts.act", expert.activation, gateUp, -1, kernel);
+    if (weighsInside) {
+        Op& op = layer.lastOp();
+        op.inputs.push_back(rowWeights);
+        op.saves.push_back(rowWeights);
+        op.forward.front().bytes += bytesOf(rowWeights);
+        op.backward.front().bytes += 2 * bytesOf(rowWeights);
+    }
+    const int down = travel.fromExperts(linear(layer, "mlp.experts.down_proj", activated, hidden, parameters.down, grouped));
 
     const int y = layer.value("mlp", shape, layer.at(down).dtype);
-    Op& op = layer.op(OpKind::ExpertCombine, "mlp.combine", {down, weights}, {y});
-    op.inputs.push_back(chosen);
-    op.saves = {down, weights, chosen};
-    op.forward = {memoryWork("weigh", 2 * bytesOf(down) + bytesOf(weights)), memoryWork("scatter tokens", 2 * bytesOf(down) + bytesOf(y))};
-    op.backward = {memoryWork("gather token gradients", bytesOf(down) + bytesOf(y)), memoryWork("weigh gradient", 3 * bytesOf(down))};
-    op.attributes = {experts, perToken};
+    const double rowBytes = bytesOf(down);
+    if (weighsInside) {
+        Op& op = layer.op(OpKind::ExpertCombine, "mlp.combine", {down, chosen}, {y});
+        op.saves = {chosen};
+        op.forward = {memoryWork("sum tokens", rowBytes + bytesOf(y))};
+        op.backward = {memoryWork("gather token gradients", rowBytes + bytesOf(y))};
+    } else {
+        Op& op = layer.op(OpKind::ExpertCombine, "mlp.combine", {down, weights, chosen}, {y});
+        op.saves = {down, weights, chosen};
+        op.forward = {memoryWork("weigh", 2 * rowBytes + bytesOf(weights)), memoryWork("scatter tokens", 2 * rowBytes + bytesOf(y))};
+        op.backward = {memoryWork("gather token gradients", rowBytes + bytesOf(y)), memoryWork("weigh gradient", 3 * rowBytes)};
+    }
+    layer.lastOp().attributes = {experts, expert.perToken};
     return copies ? tensorReduce(layer, "mlp.tensor_reduce", y, tp) : y;
 }
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
+#include <set>
 
 #include "model/workload/convnet.h"
 #include "model/workload/hf_defaults.h"
@@ -64,8 +66,81 @@ Result<void> readDropout(const JsonCursor& config, Keys keys, bool& into) {
     return {};
 }
 
+bool isDeepSeek(const std::string& type) { return type == "deepseek_v2" || type == "deepseek_v3" || type == "kimi_k2"; }
+
+/// A size that may be 0; null means 0.
+Result<void> readCount(const JsonCursor& config, std::string_view key, std::int64_t& into) {
+    if (isNull(config, key)) into = 0;
+    if (const auto found = config.find(key)) {
+        TRY(into, found->asInt(0, std::int64_t{1} << 32));
+    }
+    return {};
+}
+
+/// Which blocks have a dense MLP: the first ones, or all but every n-th, or those of a list.
+Result<void> readDenseLayers(const JsonCursor& config, const std::string& type, TransformerSpec& spec) {
+    constexpr std::int64_t kMostLayers = 10'000;  // validate() refuses more
+    const std::int64_t layers = std::min(spec.layers, kMostLayers);
+    std::int64_t first = type == "deepseek_v3" || type == "kimi_k2" ? 3 : 0, step = 1;
+    if (isDeepSeek(type)) TRY_VOID(readCount(config, "first_k_dense_replace", first));
+    TRY_VOID(readSize(config, {isDeepSeek(type) ? "moe_layer_freq" : "decoder_sparse_step"}, step));
+    std::set<std::int64_t> dense;
+    for (std::int64_t i = 0; i < layers; ++i) {
+        const bool skipped = isDeepSeek(type) ? i % step != 0 : (i + 1) % step != 0;
+        if (i < first || skipped) dense.insert(i);
+    }
+    if (const auto found = config.find("mlp_only_layers"); found && !isDeepSeek(type)) {
+        TRY(const std::vector<JsonCursor> items, found->items());
+        for (const JsonCursor& item : items) {
+            TRY(const std::int64_t layer, item.asInt(0, layers - 1));
+            dense.insert(layer);
+        }
+    }
+    spec.denseLayers.assign(dense.begin(), dense.end());
+    if (static_cast<std::int64_t>(spec.denseLayers.size()) == layers) spec.experts = spec.expertsPerToken = 0;
+    if (spec.experts == 0) spec.denseLayers.clear();
+    return {};
+}
+
+Result<void> readExperts(const JsonCursor& config, const std::string& type, TransformerSpec& spec) {
+    const bool deepSeek = isDeepSeek(type);
+    if (deepSeek) TRY_VOID(readCount(config, "n_routed_experts", spec.experts));
+    else TRY_VOID(readSize(config, {"num_experts", "num_local_experts"}, spec.experts));
+    TRY_VOID(readSize(config, {"num_experts_per_tok"}, spec.expertsPerToken));
+    TRY_VOID(readSize(config, {"moe_intermediate_size"}, spec.expertFfn));
+    TRY_VOID(readBool(config, "norm_topk_prob", spec.router.normalize));
+    if (deepSeek) {
+        TRY_VOID(readCount(config, "n_shared_experts", spec.sharedExperts));
+        TRY_VOID(readCount(config, "n_group", spec.router.groups));
+        if (const auto scoring = config.find("scoring_func")) {
+            TRY(const std::string name, scoring->asString());
+            if (name != "softmax" && name != "sigmoid") return scoring->error(fmt::format("scoring_func is '{}'; expected softmax or sigmoid", name));
+            spec.router.sigmoid = name == "sigmoid";
+        }
+        if (const auto method = config.find("topk_method")) {
+            TRY(const std::string name, method->asString());
+            if (name == "greedy") spec.router.groups = 0;  // whatever n_group says
+            spec.router.bias = name == "noaux_tc";
+        }
+    }
+    if (spec.experts > 0 && spec.expertsPerToken == 0) return config.error("num_experts_per_tok is missing; give how many experts a token uses");
+    return readDenseLayers(config, type, spec);
+}
+
+Result<void> readLatentAttention(const JsonCursor& config, TransformerSpec& spec) {
+    TRY_VOID(readCount(config, "q_lora_rank", spec.latent.queryRank));
+    TRY_VOID(readSize(config, {"kv_lora_rank"}, spec.latent.keyValueRank));
+    TRY_VOID(readSize(config, {"qk_rope_head_dim"}, spec.latent.ropeDim));
+    TRY_VOID(readSize(config, {"v_head_dim"}, spec.latent.valueDim));
+    std::int64_t plain = 128;
+    TRY_VOID(readSize(config, {"qk_nope_head_dim"}, plain));
+    spec.headDim = plain + spec.latent.ropeDim;
+    // transformers leaves these modules out; training frameworks have them, so they are asked for by their name.
+    return readCount(config, "mtp_num_layers", spec.predictionModules);
+}
+
 Result<void> readBiases(const JsonCursor& config, const std::string& type, TransformerSpec& spec) {
-    if (type == "llama" || type == "qwen3" || type == "gemma" || type == "gemma2" || type == "gpt_neox") {
+    if (type == "llama" || type == "qwen3" || type == "qwen3_moe" || isDeepSeek(type) || type == "gemma" || type == "gemma2" || type == "gpt_neox") {
         TRY_VOID(readBool(config, "attention_bias", spec.queryKeyValueBias));
         spec.attentionOutputBias = spec.queryKeyValueBias;
     }
@@ -88,6 +163,8 @@ Result<void> readParticulars(const JsonCursor& config, const std::string& type, 
         TRY_VOID(readSize(config, {"num_local_experts", "num_experts"}, spec.experts));
         TRY_VOID(readSize(config, {"num_experts_per_tok"}, spec.expertsPerToken));
     }
+    if (type == "qwen3_moe" || isDeepSeek(type)) TRY_VOID(readExperts(config, type, spec));
+    if (isDeepSeek(type)) TRY_VOID(readLatentAttention(config, spec));
     if (type == "bert") TRY_VOID(readSize(config, {"max_predictions_per_seq"}, spec.maskedPredictions));
     if (type == "gpt_neox") TRY_VOID(readBool(config, "use_parallel_residual", spec.parallelBlock));
     if (type == "gpt2") {

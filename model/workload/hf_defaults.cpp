@@ -70,6 +70,42 @@ TransformerSpec mixtral() {
     return spec;
 }
 
+TransformerSpec qwen3Moe() {
+    TransformerSpec spec = llamaLike(TransformerFamily::Mixtral, {24, 2048, 32, 4, 0, 6144, 151936, 32768});
+    spec.queryKeyNorm = true;
+    spec.experts = 128;
+    spec.expertsPerToken = 8;
+    spec.expertFfn = 768;
+    spec.router.normalize = false;
+    return spec;
+}
+
+/// Latent attention; the head size follows from its parts.
+TransformerSpec deepSeek(const Sizes& sizes, const RouterSpec& router) {
+    TransformerSpec spec = llamaLike(TransformerFamily::Mixtral, sizes);
+    spec.headDim = 192;  // 128, and 64 with positions
+    spec.latent = {1536, 512, 64, 128};
+    spec.router = router;
+    return spec;
+}
+
+TransformerSpec deepSeekV2() {
+    TransformerSpec spec = deepSeek({32, 4096, 32, 0, 0, 11008, 32000, 2048}, {false, false, false, 0});
+    spec.experts = 64;
+    spec.expertFfn = 1407;
+    spec.sharedExperts = 2;
+    return spec;  // how many experts a token uses, the file must say
+}
+
+TransformerSpec deepSeekV3() {
+    TransformerSpec spec = deepSeek({61, 7168, 128, 128, 0, 18432, 129280, 4096}, {true, true, true, 8});
+    spec.experts = 256;
+    spec.expertsPerToken = 8;
+    spec.expertFfn = 2048;
+    spec.sharedExperts = 1;
+    return spec;
+}
+
 TransformerSpec gemma() {
     TransformerSpec spec = llamaLike(TransformerFamily::Llama, {28, 3072, 16, 16, 256, 24576, 256000, 8192});
     spec.activation = Activation::Gelu;
@@ -140,7 +176,8 @@ struct Entry {
 
 constexpr std::array kEntries{
     Entry{"gpt2", gpt2},     Entry{"llama", llama}, Entry{"mistral", mistral}, Entry{"qwen2", qwen2}, Entry{"qwen3", qwen3},
-    Entry{"mixtral", mixtral}, Entry{"gemma", gemma}, Entry{"gemma2", gemma2},   Entry{"bert", bert},   Entry{"vit", vit},
+    Entry{"mixtral", mixtral}, Entry{"qwen3_moe", qwen3Moe}, Entry{"deepseek_v2", deepSeekV2}, Entry{"deepseek_v3", deepSeekV3}, Entry{"kimi_k2", deepSeekV3},
+    Entry{"gemma", gemma}, Entry{"gemma2", gemma2},   Entry{"bert", bert},   Entry{"vit", vit},
     Entry{"mpt", mpt},       Entry{"opt", opt},     Entry{"gpt_neox", gptNeoX}, Entry{"phi", phi},
 };
 

@@ -34,6 +34,7 @@ struct KernelWork {
     GemmShape shape;
     bool causal = false;  ///< attention: half of the score matrix is masked and skipped
     int flash = 2;        ///< attention: the generation of FlashAttention
+    std::int64_t valueHead = 0;  ///< attention: head size of values where it is not that of queries and keys (shape.k); 0: it is
     std::string_view name;
     double elements = 0;         ///< memory kernels that go element by element (a batch norm): how many; 0: they move wide words
     double transposedBytes = 0;  ///< convolutions: images that lie in NCHW where tensor cores want NHWC; the kernel's call transposes them

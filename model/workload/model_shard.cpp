@@ -25,14 +25,19 @@ Result<void> sharesKeyValueHeads(const std::string& name, const char* flag, std:
 }
 
 Result<void> noExperts(const ModelShard& shard, const std::string& name) {
-    return badInput({}, fmt::format("{} has no experts to split over ep {}; use --ep 1", name, shard.ep));
+    return badInput({}, shard.ep > 1 ? fmt::format("{} has no experts to split over ep {}; use --ep 1", name, shard.ep)
+                                     : fmt::format("{} has no experts; leave etp out", name));
 }
 
 Result<void> validateTensor(const ModelShard& shard, const TransformerSpec& spec, std::int64_t length, const std::string& name) {
     if (shard.tp == 1) return {};
     TRY_VOID(divides(name, "tp", shard.tp, spec.heads, "attention heads"));
     TRY_VOID(sharesKeyValueHeads(name, "tp", shard.tp, spec.kvHeads));
-    TRY_VOID(divides(name, "tp", shard.tp, spec.ffn, "features of the feed-forward layer"));
+    if (spec.experts == 0 || !spec.denseLayers.empty()) TRY_VOID(divides(name, "tp", shard.tp, spec.ffn, "features of the feed-forward layer"));
+    if (spec.experts > 0) TRY_VOID(divides(name, "tp", shard.expertTp(), spec.expertWidth(), "features of an expert"));
+    if (spec.sharedExperts > 0) TRY_VOID(divides(name, "tp", shard.tp, spec.sharedExperts * spec.expertWidth(), "features of the shared experts"));
+    if (shard.wholeExperts && spec.experts > 0 && !shard.splitsSequence())
+        return badInput(name, fmt::format("experts that are not cut over tp {} need tokens that are: set sequence_parallel to true, or leave etp out", shard.tp));
     if (!shard.sequenceParallel) return {};
     if (shard.style == TensorStyle::Picotron)
         return badInput(name, "Picotron's tensor parallelism has no sequence-parallel form; use the Megatron style, or leave sequence parallelism off");
@@ -89,7 +94,7 @@ Result<void> validate(const ModelShard& shard, const TransformerSpec& spec, cons
                       const std::string& name) {
     TRY_VOID(validateTensor(shard, spec, length, name));
     TRY_VOID(validateContext(shard, spec, training, length, name));
-    if (shard.ep > 1 && spec.experts == 0) return noExperts(shard, name);
+    if (shard.spreadsExperts() && spec.experts == 0) return noExperts(shard, name);
     if (shard.ep > 1) TRY_VOID(divides(name, "ep", shard.ep, spec.experts, "experts"));
     return {};
 }

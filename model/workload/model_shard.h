@@ -20,6 +20,8 @@ enum class ContextKind : std::uint8_t { Ring, Ulysses };
 
 struct ModelShard {
     std::int64_t tp = 1, cp = 1, ep = 1;  ///< ranks of the tensor, context and expert axis
+    bool wholeExperts = false;            ///< experts are not cut over the tensor axis: its ranks are further ones of the expert axis (Megatron's expert tensor parallel size of 1)
+    bool sendsTokensOnce = false;         ///< a token goes once to each rank that holds any of its experts (DeepEP, HybridEP), not once per expert
     bool sequenceParallel = false;        ///< norms, dropout and residual on 1/tp of the tokens; without effect where tp is 1
     bool overlapsTensor = false;          ///< collectives of the tensor axis go on beside the products next to them; REQUIRES: sequenceParallel
     TensorStyle style = TensorStyle::Megatron;
@@ -28,6 +30,9 @@ struct ModelShard {
     std::int64_t cpRank = 0;              ///< which rank of the context axis; matters only for a causal ring that is not balanced
 
     bool isWhole() const { return tp == 1 && cp == 1 && ep == 1; }
+    std::int64_t expertTp() const { return wholeExperts ? 1 : tp; }  ///< ranks that an expert is cut over
+    /// Experts are not the same on all ranks of the data and the tensor axis.
+    bool spreadsExperts() const { return ep > 1 || (wholeExperts && tp > 1); }
     bool splitsSequence() const { return sequenceParallel && tp > 1; }
     /// Megatron's fused projections stand in place of the family's separate ones.
     bool fusesProjections() const { return tp > 1 && style == TensorStyle::Megatron; }

@@ -32,12 +32,13 @@ Result<Workload> buildChecked(const ModelSpec& model, const TransformerSpec& spe
     const double tokens = static_cast<double>(training.microBatch) * static_cast<double>(length);
     const double perToken =
         std::max({static_cast<double>(spec.vocab),
-                  static_cast<double>(std::max<std::int64_t>(1, spec.expertsPerToken)) * 2.0 * static_cast<double>(spec.ffn),
+                  static_cast<double>(std::max<std::int64_t>(1, spec.expertsPerToken)) * 2.0 * static_cast<double>(std::max(spec.ffn, spec.expertWidth())),
                   static_cast<double>((spec.heads + 2 * spec.kvHeads) * spec.headDim),
                   !isFlash(training.attention) ? static_cast<double>(spec.heads) * static_cast<double>(length) : 0.0});
+    // (Of every block as if it had experts: this guards sums, it counts nothing.)
     const double perBlock = static_cast<double>(spec.hidden) *
                             (4.0 * static_cast<double>(spec.heads * spec.headDim) +
-                             3.0 * static_cast<double>(spec.ffn) * static_cast<double>(std::max<std::int64_t>(1, spec.experts)));
+                             3.0 * static_cast<double>(std::max(spec.ffn, spec.expertWidth())) * static_cast<double>(std::max<std::int64_t>(1, spec.experts + spec.sharedExperts)));
     if (tokens * perToken > kMaxElements || perBlock * static_cast<double>(spec.layers) > kMaxElements)
         return badInput(model.name, fmt::format("absurd size: {:.3g} tokens of up to {:.3g} elements, {:.3g} parameters in the blocks",
                                                 tokens, perToken, perBlock * static_cast<double>(spec.layers)));
@@ -63,15 +64,15 @@ Result<Workload> buildChecked(const ModelSpec& model, const MlpSpec& spec, const
     return buildMlp(spec, training);
 }
 
-/// Parameters that act on a token: of a mixture of experts, only the chosen experts.
+}  // namespace
+
 double activeParameters(const TransformerSpec& spec, const Workload& workload) {
     const double all = static_cast<double>(parameterCount(workload));
     if (spec.experts == 0) return all;
-    const double perExpert = 3.0 * static_cast<double>(spec.hidden) * static_cast<double>(spec.ffn);
-    return all - static_cast<double>(spec.layers) * static_cast<double>(spec.experts - spec.expertsPerToken) * perExpert;
+    const double perExpert = 3.0 * static_cast<double>(spec.hidden) * static_cast<double>(spec.expertWidth());
+    const std::int64_t sparse = spec.layers - static_cast<std::int64_t>(spec.denseLayers.size()) + spec.predictionModules;
+    return all - static_cast<double>(sparse) * static_cast<double>(spec.experts - spec.expertsPerToken) * perExpert;
 }
-
-}  // namespace
 
 std::int64_t effectiveSeqLen(const ModelSpec& model, const TrainingConfig& training) {
     const TransformerSpec* spec = transformerOf(model);
@@ -97,8 +98,11 @@ double modelFlopsPerSample(const ModelSpec& model, const Workload& workload) {
     const TransformerSpec* spec = transformerOf(model);
     if (spec == nullptr || isImageTransformer(*spec)) return 3.0 * forwardFlops(workload) / static_cast<double>(workload.samples);
     const double length = static_cast<double>(workload.tokensPerSample);
-    const double attention = 12.0 * static_cast<double>(spec->layers) * static_cast<double>(spec->heads * spec->headDim) * length;
-    return length * (6.0 * activeParameters(*spec, workload) + attention);
+    const double width = static_cast<double>(spec->heads * (spec->headDim + spec->valueDim())) / 2;
+    const double attention = 12.0 * static_cast<double>(spec->layers + spec->predictionModules) * width * length;
+    // Each module of multi-token prediction goes through the head once more.
+    const double heads = static_cast<double>(spec->predictionModules) * static_cast<double>(spec->vocab) * static_cast<double>(spec->hidden);
+    return length * (6.0 * (activeParameters(*spec, workload) + heads) + attention);
 }
 
 }  // namespace ringside

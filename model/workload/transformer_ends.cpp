@@ -78,7 +78,8 @@ LayerType buildPatchEmbedding(const TransformerContext& in) {
 LayerType buildLanguageHead(const TransformerContext& in, int& tied) {
     const TransformerSpec& spec = in.spec;
     LayerBuilder layer("head", in.training.precision);
-    const int x = layer.value("input", {in.samples, in.streamLength(), spec.hidden}, layer.streamType());
+    // Multi-token prediction: the states of each module too, one batch after the other.
+    const int x = layer.value("input", {(1 + spec.predictionModules) * in.samples, in.streamLength(), spec.hidden}, layer.streamType());
     const WeightBias normWeights = normModule(layer, in, in.names.finalNorm, spec.hidden);
     WeightBias head;
     head.weight = vocabParameter(layer, in, weightName(in.names.head), {in.vocab(), spec.hidden});

@@ -22,6 +22,7 @@ std::string_view nameOf(OpKind kind) {
         case OpKind::AttentionValues: return "attention-values";
         case OpKind::Rotary: return "rotary";
         case OpKind::RepeatHeads: return "repeat-heads";
+        case OpKind::LatentHeads: return "latent-heads";
         case OpKind::Norm: return "norm";
         case OpKind::BatchNorm: return "batch-norm";
         case OpKind::Gelu: return "gelu";

@@ -50,7 +50,7 @@ struct StateTensor {
 };
 
 enum class OpKind : std::uint8_t {
-    Embedding, PositionEmbedding, Linear, Attention, Scores, AttentionSoftmax, AttentionValues, Rotary, RepeatHeads, Norm, BatchNorm, Gelu, Silu,
+    Embedding, PositionEmbedding, Linear, Attention, Scores, AttentionSoftmax, AttentionValues, Rotary, RepeatHeads, LatentHeads, Norm, BatchNorm, Gelu, Silu,
     GatedSilu, Relu, Tanh, Sigmoid, Add, ChannelScale, Dropout, Convolution, MaxPool, AveragePool, Flatten, Concat, Router, ExpertDispatch, ExpertCombine,
     CrossEntropy,
     // Of a sharded model only (docs/models/model-shards.md):
@@ -102,6 +102,7 @@ struct RingSteps {
 ///   AttentionSoftmax  {keys}
 ///   Rotary            {heads, kvHeads, headDim, 0, fusedQkv}
 ///   RepeatHeads       {heads, kvHeads, headDim}: each key (value) head once per query head that reads it
+///   LatentHeads       {heads, headDim, valueHeadDim, ropeDim}: queries with rotary positions; keys and values from their joint projection and a shared key
 ///   Norm              {features, isRms, hasBias, severalKernels}
 ///   BatchNorm         {channels}
 ///   Embedding         {rows, features};  PositionEmbedding {rows, features}: adds a row to each token

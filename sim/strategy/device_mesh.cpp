@@ -2,29 +2,34 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include <fmt/format.h>
 
 namespace ringside {
 namespace {
 
-/// Blocks are shared out evenly (the first stages get one more where they do not divide); what stands before them goes to
-/// the first stage, what follows to the last.
-Result<std::vector<LayerRange>> cutIntoChunks(const Workload& workload, std::int64_t chunks) {
+/// Blocks are shared out as the layout says, else evenly (the first stages get one more where they do not divide); what stands before them goes to
+/// the first stage, what follows to the last. A module of multi-token prediction counts as a block.
+Result<std::vector<LayerRange>> cutIntoChunks(const Workload& workload, std::int64_t chunks, const std::vector<std::int64_t>& layout) {
     std::size_t firstBlock = workload.layers.size(), endBlock = 0;
     for (std::size_t l = 0; l < workload.layers.size(); ++l)
         if (workload.typeOf(l).isBlock) {
             firstBlock = std::min(firstBlock, l);
             endBlock = l + 1;
         }
-    if (chunks == 1) return std::vector<LayerRange>{{0, workload.layers.size()}};
     const std::int64_t blocks = endBlock > firstBlock ? static_cast<std::int64_t>(endBlock - firstBlock) : 0;
+    const std::int64_t laidOut = std::accumulate(layout.begin(), layout.end(), std::int64_t{0});
+    if (!layout.empty() && (static_cast<std::int64_t>(layout.size()) != chunks || laidOut != blocks))
+        return badInput("strategy.pipeline_layout", fmt::format("{} numbers that add up to {}; expected one for each of {} chunks, and the {} blocks of {} in all", layout.size(),
+                                                                laidOut, chunks, blocks, workload.name));
+    if (chunks == 1) return std::vector<LayerRange>{{0, workload.layers.size()}};
     if (blocks < chunks)
         return badInput("strategy.pp", fmt::format("{} has {} blocks, which cannot be cut into {} stages; use fewer stages", workload.name, blocks, chunks));
     std::vector<LayerRange> cut;
     std::size_t at = firstBlock;
     for (std::int64_t c = 0; c < chunks; ++c) {
-        const auto take = static_cast<std::size_t>(blocks / chunks + (c < blocks % chunks ? 1 : 0));
+        const auto take = static_cast<std::size_t>(layout.empty() ? blocks / chunks + (c < blocks % chunks ? 1 : 0) : layout[static_cast<std::size_t>(c)]);
         cut.push_back({c == 0 ? 0 : at, c + 1 == chunks ? workload.layers.size() : at + take});
         at += take;
     }
@@ -36,6 +41,8 @@ ModelShard shardOf(const ParallelConfig& parallel) {
     shard.tp = parallel.tp;
     shard.cp = parallel.cp;
     shard.ep = parallel.ep;
+    shard.wholeExperts = parallel.keepsExpertsWhole();
+    shard.sendsTokensOnce = parallel.tokenDispatcher == "flex";
     shard.sequenceParallel = parallel.sequenceParallel;
     shard.overlapsTensor = parallel.tpCommOverlap;
     shard.style = parallel.tensorStyle == "picotron" ? TensorStyle::Picotron : TensorStyle::Megatron;
@@ -47,13 +54,16 @@ ModelShard shardOf(const ParallelConfig& parallel) {
 }  // namespace
 
 Result<DeviceMesh> meshOf(const ParallelConfig& parallel, std::int64_t devices) {
-    DeviceMesh mesh{parallel.tp, parallel.cp, 1, parallel.pp, parallel.ep};
+    DeviceMesh mesh{parallel.tp, parallel.cp, 1, parallel.pp, parallel.ep, parallel.keepsExpertsWhole()};
+    if (parallel.etp && *parallel.etp != 1 && *parallel.etp != mesh.tp)
+        return badInput("strategy.etp", fmt::format("is {}; expected tp, which is {}, or 1", *parallel.etp, mesh.tp));
     const std::int64_t model = mesh.tp * mesh.cp * mesh.pp;
     if (devices % model != 0)
         return badInput("strategy", fmt::format("tp {} × pp {} × cp {} = {} does not divide {} devices; choose axes whose product does", mesh.tp, mesh.pp, mesh.cp, model, devices));
     mesh.dp = devices / model;
-    if (mesh.syncRanks() % mesh.ep != 0)
-        return badInput("strategy.ep", fmt::format("{} expert-parallel ranks do not divide the {} ranks that share a batch (dp {} × cp {})", mesh.ep, mesh.syncRanks(), mesh.dp, mesh.cp));
+    if (mesh.expertRanks() % mesh.ep != 0)
+        return badInput("strategy.ep", fmt::format("{} expert-parallel ranks do not divide the {} ranks that share a batch (dp {} × cp {}{})", mesh.ep, mesh.expertRanks(), mesh.dp, mesh.cp,
+                                                   mesh.wholeExperts ? fmt::format(" × tp {}", mesh.tp) : ""));
     return mesh;
 }
 
@@ -66,10 +76,9 @@ MeshAxes addMeshAxes(Schedule& schedule, const DeviceMesh& mesh, const ParallelC
     axes.data = axes.expertData = add({"dp", mesh.syncRanks(), mesh.tp});
     if (mesh.tp > 1) axes.tensor = add({"tp", mesh.tp, 1});
     if (mesh.cp > 1) axes.context = add({"cp", mesh.cp, mesh.tp});
-    if (mesh.ep > 1) {
-        axes.expert = add({"ep", mesh.ep, mesh.tp});
-        axes.expertData = add({"expert dp", mesh.syncRanks() / mesh.ep, mesh.tp * mesh.ep});
-    }
+    const std::int64_t expertStride = mesh.wholeExperts ? 1 : mesh.tp;
+    if (mesh.ep > 1) axes.expert = add({"ep", mesh.ep, expertStride});
+    if (mesh.ep > 1 || mesh.wholeExperts) axes.expertData = add({"expert dp", mesh.expertCopies(), expertStride * mesh.ep});
     const std::int64_t stage = mesh.stageRanks();
     for (std::int64_t i = 0; i + 1 < mesh.pp; ++i) {
         axes.forward.push_back(add({fmt::format("pp {}-{}", i, i + 1), 2, stage, i, mesh.pp}));
@@ -128,7 +137,7 @@ Result<std::vector<ProgramPart>> programParts(const StrategyInput& input, const 
                     workload = std::make_shared<const Workload>(std::move(other));
                 }
             }
-            TRY(const std::vector<LayerRange> cut, cutIntoChunks(*workload, mesh.pp * chunksPerStage));
+            TRY(const std::vector<LayerRange> cut, cutIntoChunks(*workload, mesh.pp * chunksPerStage, parallel.pipelineLayout));
             for (std::int64_t stage = 0; stage < mesh.pp; ++stage) {
                 ProgramPart part;
                 part.workload = workload;
@@ -174,10 +183,13 @@ std::vector<Knob> meshKnobs() {
             {"pp", "1", "pipeline stages: blocks are shared out over them"},
             {"cp", "1", "context-parallel ranks: each sequence is cut over them"},
             {"ep", "1", "expert-parallel ranks: experts are shared out over them (mixture of experts only)"},
+            {"etp", "tp", "ranks that each expert is cut over: those of tp, or 1: they hold further experts (Megatron's expert_tensor_parallel_size)"},
+            {"moe_token_dispatcher", "alltoall", "alltoall: a token travels once for each of its experts; flex: once to each rank that has any of them (DeepEP, HybridEP)"},
             {"sequence_parallel", "false", "with tp: norms and residuals work on 1/tp of the tokens, all-reduces become reduce-scatter and all-gather"},
             {"tensor_style", "megatron", "picotron: separate q, k, v and gate, up, each with its own backward all-reduce"},
             {"pipeline_schedule", "1f1b", "gpipe, 1f1b or interleaved"},
             {"virtual_stages", "2", "interleaved: model chunks per rank"},
+            {"pipeline_layout", "evenly", "blocks of each stage, or of each chunk in the model's order; a module of multi-token prediction counts as one"},
             {"context_kind", "ring", "ring attention, or ulysses: all-to-all between sequence and heads"},
             {"context_balanced", "true", "ring: zig-zag order, so that causal attention is even work"}};
 }

@@ -14,9 +14,12 @@ namespace ringside {
 
 struct DeviceMesh {
     std::int64_t tp = 1, cp = 1, dp = 1, pp = 1, ep = 1;
+    bool wholeExperts = false;  ///< the ranks of the tensor axis hold different experts, not parts of the same
 
     std::int64_t stageRanks() const { return tp * cp * dp; }
     std::int64_t syncRanks() const { return cp * dp; }  ///< that average gradients with each other
+    std::int64_t expertRanks() const { return wholeExperts ? stageRanks() : syncRanks(); }  ///< over which experts and copies of them are spread
+    std::int64_t expertCopies() const { return expertRanks() / ep; }
 };
 
 /// Fails (bad input) where the axes do not divide the devices.

@@ -15,7 +15,7 @@ Result<void> readReshard(Fsdp2Options& options, StepWriter& step, const ShardGro
     if (*given <= 1 || *given >= groups.shardRanks) return {};
     if (groups.shardRanks % *given != 0)
         return badInput("strategy.reshard_after_forward", fmt::format("{} ranks cannot be cut into groups of {}; give a number that divides {}", groups.shardRanks, *given, groups.shardRanks));
-    if (step.mesh().ep > 1) return badInput("strategy.reshard_after_forward", "cannot be a number of ranks together with ep; give true or false");
+    if (step.input().parallel.spreadsExperts()) return badInput("strategy.reshard_after_forward", "cannot be a number of ranks together with ep; give true or false");
     options.reshardRanks = *given;
     options.reshardAxis = axisNamed(step.schedule(), {"reshard", *given, step.mesh().tp});
     return {};
@@ -47,7 +47,7 @@ Result<void> writeProgram(StepWriter& step, const StrategyInput& input, bool hyb
     state.gradientDtype = parallel.noSync && input.training.gradAccum > 1 ? types.reduce : types.gather;
     state.optimizerPrecision = shardPrecision(input.training, types);
     step.declareState(state);
-    TRY(FsdpUnits units, fsdpUnits(step, {false, step.mesh().ep > 1}));
+    TRY(FsdpUnits units, fsdpUnits(step, {false, step.input().parallel.spreadsExperts()}));
     ShardedUnits hooks(step, std::move(units), types, groups, options);
     step.declareOptimizerState(hooks.targets(step), options.offload);
     step.runPasses(hooks);
@@ -89,7 +89,7 @@ public:
         if (parallel.pp > 1 && !input.workload->ties.empty())
             return badInput("strategy.pp", fmt::format("{} ties parameters of its first and last layer, which {} cannot shard across stages; use pp 1 or a model without tied embeddings",
                                                        input.workload->name, name()));
-        if (hybrid_ && parallel.ep > 1) return badInput("strategy.ep", "experts cannot be sharded within groups; use fsdp2, or ep 1");
+        if (hybrid_ && parallel.spreadsExperts()) return badInput("strategy.ep", "experts cannot be sharded within groups; use fsdp2, or ep 1");
         return writeStep(input, name(), [&](StepWriter& step) { return writeProgram(step, input, hybrid_); }, false);
     }
 

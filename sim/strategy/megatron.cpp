@@ -40,7 +40,7 @@ public:
           parameterDtype_(input.training.precision.parameter), gathersInForward_(config_.overlapParamGather && input.step == StepKind::Steady) {
         const std::int64_t ranks = step.syncRanks() / config_.optimizerInstances;
         const BucketAxes dense{instanceAxis, config_.optimizerInstances > 1 ? replicaAxis : kNoAxis, ranks};
-        const BucketAxes expert{step.axes().expertData, kNoAxis, step.syncRanks() / step.mesh().ep};
+        const BucketAxes expert{step.axes().expertData, kNoAxis, step.mesh().expertCopies()};
         if (step.syncRanks() > 1 && config_.overlapGradReduce) reduction_ = step.program().addStream(StreamKind::Communication, "nccl dp");
         if (config_.optimizerInstances > 1) replicas_ = step.program().addStream(StreamKind::Communication, "nccl between instances");
         bucketOf_.resize(step.parameters().size());
@@ -254,7 +254,7 @@ Result<void> checkKnobs(const ParallelConfig& config, std::int64_t ranks) {
         return refuse("tp_comm_overlap", "there is nothing to overlap without tensor and sequence parallelism; set tp above 1 and sequence_parallel to true");
     if (config.optimizerInstances > 1 && !config.distributedOptimizer)
         return refuse("num_distributed_optimizer_instances", "needs use_distributed_optimizer; set it to true, or leave instances at 1");
-    if (config.optimizerInstances > 1 && config.ep > 1)
+    if (config.optimizerInstances > 1 && config.spreadsExperts())
         return refuse("num_distributed_optimizer_instances", "cannot be combined with ep here; use one instance or ep 1");
     if (ranks % config.optimizerInstances != 0)
         return refuse("num_distributed_optimizer_instances", fmt::format("{} instances do not divide {} data-parallel ranks; choose a divisor", config.optimizerInstances, ranks));

@@ -112,7 +112,7 @@ public:
     }
 
     Result<Schedule> write(const StrategyInput& input) const override {
-        if (input.parallel.ep > 1) return badInput("strategy.ep", "Picotron has no expert parallelism; use ddp or megatron");
+        if (input.parallel.spreadsExperts()) return badInput("strategy.ep", "Picotron has no expert parallelism; use ddp or megatron");
         return writeStep(input, name(), [&](StepWriter& step) -> Result<void> {
             if (step.mesh().dp == 1) {  // train.py wraps the model only if dp > 1: with cp alone gradients are not averaged
                 LossEachMicroStep hooks;

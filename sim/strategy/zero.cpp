@@ -52,8 +52,8 @@ public:
                            : "DeepSpeed ZeRO stage 2: optimizer state and gradients are shared out; reduced in every micro-step.";
     }
     std::vector<Knob> knobs() const override {
-        std::vector<std::string_view> leftOut{"ep"};
-        if (stage_ == 2) leftOut.insert(leftOut.end(), {"pp", "pipeline_schedule", "virtual_stages"});  // DeepSpeed refuses pipelines
+        std::vector<std::string_view> leftOut{"ep", "etp", "moe_token_dispatcher"};
+        if (stage_ == 2) leftOut.insert(leftOut.end(), {"pp", "pipeline_schedule", "virtual_stages", "pipeline_layout"});  // DeepSpeed refuses pipelines
         return zeroKnobs({{"overlap_comm", "false", "reduce on a stream of its own, with two buckets that alternate"},
                           {"use_multi_rank_bucket_allreduce", "true", "all-reduce the bucket and keep a slice; false: one reduce per owner"},
                           {"offload_optimizer", "none", "cpu: optimizer state and step on the host"}},

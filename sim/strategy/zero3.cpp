@@ -125,7 +125,7 @@ public:
                           {"zero_quantized_weights", "false", "ZeRO++ qwZ: gather int8"},
                           {"zero_hpz_partition_size", "1", "ZeRO++ hpZ: ranks that share a second copy, for gathers within the node"},
                           {"zero_quantized_gradients", "false", "ZeRO++ qgZ: reduce by all-to-all of 4 bits; on one node it changes nothing"}},
-                         {"ep", "pp", "pipeline_schedule", "virtual_stages"});
+                         {"ep", "etp", "moe_token_dispatcher", "pp", "pipeline_schedule", "virtual_stages", "pipeline_layout"});
     }
 
     Result<Schedule> write(const StrategyInput& input) const override {

@@ -61,7 +61,7 @@ public:
     }
 
     Result<Schedule> write(const StrategyInput& input) const override {
-        if (input.parallel.ep > 1)
+        if (input.parallel.spreadsExperts())
             return badInput("strategy.ep", "ZeroRedundancyOptimizer would give experts to ranks that do not hold them; use ddp or megatron");
         TRY_VOID(checkReducer(input));
         TrainingConfig training = input.training;
