@@ -27,7 +27,8 @@ struct SpreadClass {
 constexpr SpreadClass kModelSpreads[] = {{"single device", "model_spread_device"},
                                          {"single-node data parallel", "model_spread_node"},
                                          {"multi-node data parallel", "model_spread_network"},
-                                         {"hybrid (tp/pp/cp)", "model_spread_mesh"}};
+                                         {"hybrid (tp/pp/cp)", "model_spread_mesh"},
+                                         {"memory", "model_spread_memory"}};
 constexpr SpreadClass kCollectiveSpreads[] = {{"collectives >= 1 MiB", "collective_bandwidth_factor"}, {"collectives < 1 MiB", "collective_latency_factor"}};
 
 double threeDigits(double value) { return std::stod(fmt::format("{:.3g}", value)); }
@@ -212,8 +213,11 @@ private:
         setCollectiveSpreads(fit_, heldOutVerdict(tables, std::vector<PublishedRun>(tables.size())));
         for (Fold& fold : fit_.folds) setModelSpreads(fold.figures, [](const char*) { return 0.0; }, 0);
         setModelSpreads(fit_.figures, [](const char*) { return 0.0; }, 0);
-        const std::vector<Residual> residuals = residualsOf(heldOutVerdict(records_, runs_), RecordKind::Training);
+        const PublishedVerdict heldOut = heldOutVerdict(records_, runs_);
+        std::vector<Residual> residuals = residualsOf(heldOut, RecordKind::Training);
         const auto rows = static_cast<std::int64_t>(residuals.size());
+        const std::vector<Residual> memory = residualsOf(heldOut, RecordKind::Memory);
+        residuals.insert(residuals.end(), memory.begin(), memory.end());
         setModelSpreads(fit_.figures, [&](const char* group) { return spreadOf(residuals, group, nullptr, false); }, rows);
         for (Fold& fold : fit_.folds) setModelSpreads(fold.figures, [&](const char* group) { return spreadOf(residuals, group, &fold, false); }, rows);
     }

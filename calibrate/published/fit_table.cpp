@@ -21,6 +21,7 @@ constexpr std::array kTable{
     FitParameter{"transposed_share", All, Training, 0.1, 1, "part of a convolution's images that its kernel does not take as they lie"},
     FitParameter{"elements_per_clock", All, Training, 0.5, 20, "elements that one multiprocessor does in kernels which go element by element"},
     FitParameter{"flash3_attention", Generation, Training, 0.8, 2.5, "attention written for Hopper, relative to FlashAttention-2"},
+    FitParameter{"flash4_attention", Generation, Training, 0.8, 2.0, "attention written for Blackwell, relative to cuDNN's"},
     FitParameter{"kernel_fixed_us", All, Training, 0.5, 10, "start-up and drain of a kernel on the device"},
     FitParameter{"launch_us", All, Training, 1, 60, "host time to issue one kernel in eager PyTorch"},
     FitParameter{"huggingface_launch", All, Training, 0.5, 10, "a launch by Hugging Face's modules, over launch_us"},

@@ -79,19 +79,19 @@ Result<Outcome> judgeTraining(const PublishedRecord& record, const MappedRecord&
 }
 
 /// Standard deviation of a predicted peak, bytes. State is arithmetic; activations depend on what a program fuses: one tensor more or less of a
-/// block's (an eager norm's fp32 copy, act(gate)) is a tenth to a quarter of them. Context and NCCL spread as their profile says.
-double memorySpread(const Scenario& scenario, const PredictedRun& prediction, bool wholeDevice) {
+/// block's (an eager norm's fp32 copy, act(gate)) is a tenth to a quarter of them. Context and NCCL spread as their profile says, and what the
+/// model itself is off by is a share of the whole.
+double memorySpread(const Profile& profile, const PredictedRun& prediction, double predicted, bool wholeDevice) {
     constexpr double kActivations = 0.15;
     const auto at = [&](MemoryCategory category) { return static_cast<double>(prediction.atPeak[static_cast<std::size_t>(category)]); };
-    double variance = std::pow(kActivations * (at(MemoryCategory::Activations) + at(MemoryCategory::Workspace)), 2);
+    double variance = std::pow(kActivations * (at(MemoryCategory::Activations) + at(MemoryCategory::Workspace)), 2) + std::pow(profile.modelSpreadMemory.value * predicted, 2);
     if (wholeDevice) {
-        const Profile& profile = scenario.profiles.front();
         variance += std::pow(at(MemoryCategory::Context) * profile.contextBytes.relativeSpread, 2) + std::pow(at(MemoryCategory::Nccl) * profile.ncclBytes.relativeSpread, 2);
     }
     return std::sqrt(variance);
 }
 
-Result<Outcome> judgeMemory(const PublishedRecord& record, const MappedRecord& mapped, const PredictedRun& prediction) {
+Result<Outcome> judgeMemory(const PublishedRecord& record, const MappedRecord& mapped, const PredictedRun& prediction, const PublishedFigures& figures) {
     Outcome out;
     if (record.peak.bytes == 0 && !record.peak.outOfMemory) return badInput("", "no peak is given in a unit that is known (peak_mem_gib, peak_mem_mib, peak_mem_gb, nvml_used_mib)");
     if (mapped.microBatchOpen) return badInput("", "the micro-batch, which decides how much is kept for backward, is not stated");
@@ -105,10 +105,11 @@ Result<Outcome> judgeMemory(const PublishedRecord& record, const MappedRecord& m
         return badInput("", fmt::format("the measured peak is {:.2f} times what parameters and optimizer state take by themselves; it cannot be this configuration's", record.peak.bytes / state));
     row.allocated = static_cast<double>(prediction.peakAllocated);
     row.reserved = static_cast<double>(prediction.peakReserved);
-    const double spread = kP90 * memorySpread(mapped.scenario, prediction, record.peak.of == Of::Device);
+    const Device& device = mapped.scenario.cluster.nodes.front().kind.device;
+    const double spread = kP90 * memorySpread(datasheetProfile(device, figures), prediction, row.predicted, record.peak.of == Of::Device);
     row.p10 = row.predicted - spread;
     row.p90 = row.predicted + spread;
-    row.device = mapped.scenario.cluster.nodes.front().kind.device.name;
+    row.device = device.name;
     row.strategy = mapped.strategy;
     row.assumed = mapped.assumed;
     row.predictedOutOfMemory = prediction.outOfMemory;
@@ -161,7 +162,7 @@ Result<Outcome> outcomeOf(const PublishedRecord& record, const PublishedRun& run
     if (figures) {
         TRY(predicted, predictRun(run.mapped.scenario, *figures));
     }
-    return record.kind == RecordKind::Training ? judgeTraining(record, run.mapped, predicted) : judgeMemory(record, run.mapped, predicted);
+    return record.kind == RecordKind::Training ? judgeTraining(record, run.mapped, predicted) : judgeMemory(record, run.mapped, predicted, figures ? *figures : shippedFigures());
 }
 
 Outcome judgeOne(const PublishedRecord& record, const PublishedRun& run, const PublishedFigures* figures) {

@@ -30,7 +30,7 @@ std::string cell(const std::string& text) {
 Json summaryJson(const std::vector<std::pair<std::string, GroupSummary>>& groups) {
     Json json = Json::object();
     for (const auto& [name, s] : groups)
-        json[name] = {{"n", s.n}, {"mape", s.mape}, {"median", s.median}, {"p90", s.p90}, {"worst", s.worst}, {"bias", s.bias}, {"spearman", orNull(s.spearman)}, {"coverage", orNull(s.coverage)}};
+        json[name] = {{"n", s.n}, {"mape", s.mape}, {"median", s.median}, {"p90", s.p90}, {"worst", s.worst}, {"bias", s.bias}, {"spearman", orNull(s.spearman)}, {"pairs", s.pairs}, {"ordered", orNull(s.ordered)}, {"coverage", orNull(s.coverage)}};
     return json;
 }
 
@@ -41,14 +41,15 @@ struct TableRow {
     std::string group;
     std::vector<std::string> cells;
 };
-const std::vector<std::string> kColumns = {"n", "MAPE %", "median %", "P90 %", "worst %", "bias %", "Spearman", "in band %"};
+const std::vector<std::string> kColumns = {"n", "MAPE %", "median %", "P90 %", "worst %", "bias %", "Spearman", "pairs in order %", "in band %"};
 
 /// Held-out figures stand beside those in sample where there are some; a group's n is the same.
-const std::vector<std::string> kBothColumns = {"n", "MAPE %", "median %", "P90 %", "worst %", "bias %", "Spearman", "in band %", "in sample MAPE %", "in band %"};
+const std::vector<std::string> kBothColumns = {"n", "MAPE %", "median %", "P90 %", "worst %", "bias %", "Spearman", "pairs in order %", "in band %", "in sample MAPE %", "in band %"};
 
 TableRow tableRow(const std::string& group, const GroupSummary& s) {
     return {group, {fmt::format("{}", s.n), percent(s.mape), percent(s.median), percent(s.p90), percent(s.worst), signedPercent(s.bias),
-                    s.spearman ? fmt::format("{:.3f}", *s.spearman) : "-", s.coverage ? fmt::format("{:.0f}", *s.coverage * 100) : "-"}};
+                    s.spearman ? fmt::format("{:.3f}", *s.spearman) : "-",
+                    s.ordered ? fmt::format("{:.0f}", *s.ordered * 100) : "-", s.coverage ? fmt::format("{:.0f}", *s.coverage * 100) : "-"}};
 }
 
 struct Table {

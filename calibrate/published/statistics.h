@@ -31,6 +31,8 @@ struct GroupSummary {
     double worst = 0;   ///< largest |error|
     double bias = 0;    ///< mean error
     std::optional<double> spearman;  ///< mean over the sweeps of at least three configurations, by their number; nothing without such a sweep
+    std::size_t pairs = 0;           ///< of configurations of one sweep whose measurements are further apart than repeats of one configuration are
+    std::optional<double> ordered;   ///< share of them that is predicted in the right order; nothing without such a pair
     std::optional<double> coverage;  ///< share of the rows with a band that lie in it; nothing without a band
 };
 

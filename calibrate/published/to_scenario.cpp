@@ -133,6 +133,7 @@ private:
             if (!stage) return badInput("", fmt::format("the strategy '{}' is not known", strategy_.kind));
             strategy()["name"] = stage;
             if (has(lower(strategy_.offload), "cpu")) strategy()["offload_optimizer"] = "cpu";
+            if (has(strategy_.overlap, "overlap_comm")) strategy()["overlap_comm"] = true;
             if (has(lower(strategy_.offload), "activation")) assume("activation checkpoints are taken to stay on the device");
         } else if (kind_ == "ddp" || kind_.starts_with("ddp ") || kind_ == "single" || kind_ == "dp" || kind_ == "naive") {
             const bool alone = record_.hardware.gpus == 1;
@@ -207,6 +208,15 @@ private:
         return modelFromHfConfig(JsonCursor(model, record_.place()));
     }
 
+    /// Megatron Bridge's recipes of Llama overlap wherever there is something to (scripts/performance/configs/llama: tp_comm_overlap is tp > 1), those of
+    /// DeepSeek and its like do not.
+    void mapTensorOverlap() {
+        const bool stated = has(strategy_.overlap, "tp-comm-overlap"), recipe = recipeOfBridge() && has(lower(record_.model.name), "llama");
+        if (!stated && !recipe) return;
+        strategy()["tp_comm_overlap"] = true;
+        if (!stated) assume("tensor-parallel overlap not stated: on, as in Megatron Bridge's recipes");
+    }
+
     void mapMegatron(bool distributedOptimizer) {
         trainer_ = Trainer::Megatron;
         strategy()["name"] = "megatron";
@@ -219,6 +229,7 @@ private:
             strategy()["overlap_param_gather"] = true;
         }
         if (distributedOptimizer && strategy_.tp > 1) strategy()["sequence_parallel"] = true;
+        if (distributedOptimizer && strategy_.tp > 1) mapTensorOverlap();
         if (strategy_.vp > 1 && strategy_.pp > 1) {
             strategy()["pipeline_schedule"] = "interleaved";
             strategy()["virtual_stages"] = strategy_.vp;
@@ -302,6 +313,7 @@ private:
             mapKernels();
         }
         if (has(notes_, "megatron-deepspeed")) training()["framework"] = "megatron-deepspeed";
+        if (modulesOfHuggingFace()) training()["framework"] = "huggingface";
         if (style_ == ModelStyle::ConvNet && channelsLast()) training()["memory_format"] = "channels_last";
         if (trainer_ == Trainer::Torch && beforeTorch2()) training()["zero_grad_set_to_none"] = false;
         if (techniques_ >= 5) training()["optimizer_in_backward"] = true;
@@ -317,12 +329,16 @@ private:
     bool beforeTorch2() const { return has(record_.source, "huggingface/transformers") && has(textAt(record_.json.at("source"), "path"), "perf_train_gpu_one"); }
 
     /// Megatron fuses the softmax from its first release on; MPT's recipes used Triton's kernels, which are of the first generation. Recipes with a
-    /// distributed optimizer use Transformer Engine's attention, DeepSpeed's newer ones FlashAttention-3.
+    /// distributed optimizer use Transformer Engine's attention, DeepSpeed's newer ones FlashAttention-3, on Blackwell 4.
     const char* attention(bool old) const {
         if (old) return trainer_ == Trainer::Megatron ? "fused-softmax" : "math";
+        if (trainer_ == Trainer::DeepSpeed && device().arch == GpuArch::Blackwell) return "flash4";
         const bool newer = trainer_ == Trainer::Megatron || (trainer_ == Trainer::DeepSpeed && device().arch == GpuArch::Hopper);
         return style_ == ModelStyle::Mpt ? "flash1" : newer ? "flash3" : "flash";
     }
+
+    /// As a source says where it names the version of transformers that it ran.
+    bool modulesOfHuggingFace() const { return has(notes_, "transformers "); }
 
     bool compiles() const {
         const Json& given = record_.json.at("strategy");
@@ -331,7 +347,7 @@ private:
 
     /// Fused kernels that decide what is kept for backward, as each program has them by default.
     void mapKernels() {
-        const bool liger = has(notes_, "liger");
+        const bool liger = has(notes_, "liger") && !has(notes_, "no liger");
         const bool recipe = strategy().value("use_distributed_optimizer", false) || has(kind_, "megatron-fsdp");
         if (liger) training()["gated_activation"] = "fused-in-place";
         else if (trainer_ == Trainer::Megatron || recipe) training()["gated_activation"] = "fused";
@@ -341,7 +357,7 @@ private:
         const bool compiled = techniques_ >= 2 || (torchtune_ && compiles());
         if (compiled) training()["gated_activation"] = "fused";
         if (techniques_ >= 3 || (torchtune_ && techniques_ == 0)) training()["loss"] = "fused";
-        if (torchtune_ && !compiled) training()["rms_norm"] = "eager";
+        if ((torchtune_ && !compiled) || (modulesOfHuggingFace() && !liger)) training()["rms_norm"] = "eager";
         if (torchtune_) training()["repeat_kv"] = true;  // its MultiHeadAttention expands them
         if (has(record_.source, "Dao-AILab/flash-attention")) training()["loss"] = "fused";  // its own kernel, as its training README says
         if (style_ == ModelStyle::Mpt) {
@@ -452,8 +468,10 @@ Result<double> measuredStepSeconds(const PublishedRecord& record, const Scenario
 
     TRY(const Workload workload, buildWorkload(scenario.model, scenario.training));
     double flops = modelFlopsPerSample(scenario.model, workload);
-    if (const auto* spec = std::get_if<TransformerSpec>(&scenario.model.architecture); spec && record.notes.find("causal attention") != std::string::npos)
-        flops -= 3.0 * static_cast<double>(spec->layers * spec->heads * (spec->headDim + spec->valueDim())) * seqLen * seqLen;
+    if (const auto* spec = std::get_if<TransformerSpec>(&scenario.model.architecture)) {
+        if (has(record.notes, "causal attention")) flops -= 3.0 * static_cast<double>(spec->layers * spec->heads * (spec->headDim + spec->valueDim())) * seqLen * seqLen;
+        if (has(record.notes, "without the embedding's lookup")) flops -= 6.0 * static_cast<double>(spec->vocab * spec->hidden) * seqLen;
+    }
     double perGpu = 0;  // FLOP/s
     if (speed.tflopsPerGpu) {
         perGpu = *speed.tflopsPerGpu * 1e12;

@@ -165,6 +165,12 @@ TEST(ShippedFigures, AreWhatAFitThatStartsThereLeavesNearlyUnchanged) {
     }
 }
 
+TEST(ShippedFigures, SaySomethingOfPeaksOfMemory) {
+    const PublishedFigure* spread = find(shippedFigures(), "model_spread_memory", "all");
+    ASSERT_TRUE(spread);
+    EXPECT_LT(spread->figure.value, 0.15);
+}
+
 TEST(ShippedFolds, HoldEverySourceOutOnce) {
     ASSERT_FALSE(shippedFolds().empty()) << "a fit is part of the catalogue: make fit";
     std::set<std::string> sources, held;

@@ -61,6 +61,16 @@ TEST(PublishedSummary, OrdersWithinEachSweepAndWeighsSweepsByTheirRows) {
     EXPECT_NEAR(*summary(rows).spearman, (3 * 1.0 + 4 * 0.8) / 7, 1e-12);
 }
 
+TEST(PublishedSummary, CountsPairsInOrderOnlyWhereTheyAreFurtherApartThanRepeats) {
+    // 100 and 102 are as good as equal; 100 and 110, 102 and 110 are not, and the first of these two pairs is the wrong way round.
+    const GroupSummary s = summary({row(3, 100, "a"), row(1, 102, "a"), row(2, 110, "a")});
+    EXPECT_EQ(s.pairs, 2U);
+    EXPECT_DOUBLE_EQ(*s.ordered, 0.5);
+    EXPECT_FALSE(summary({row(3, 100, "a"), row(1, 102, "a"), row(2, 150, "b")}).ordered);
+    EXPECT_DOUBLE_EQ(*summary({row(1, 100, "a"), row(2, 110, "a")}).ordered, 1);  // two are enough
+    EXPECT_DOUBLE_EQ(*summary({row(2, 100, "a"), row(2, 110, "a")}).ordered, 0);  // the same for both is no order
+}
+
 // Three machines with one configuration (100, 120 and 144: mean 120), two other configurations. As five rows the repeats would be ordered by chance.
 TEST(PublishedSummary, TakesRowsOfOneConfigurationAsRepeats) {
     std::vector<Judgement> rows = {row(2, 100, "a"), row(2, 120, "a"), row(2, 144, "a"), row(1, 119, "a"), row(3, 121, "a")};

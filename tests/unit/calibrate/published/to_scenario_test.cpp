@@ -151,6 +151,32 @@ TEST(ToScenario, LigersKernelsNeverHoldAllLogits) {
     EXPECT_FALSE(m.scenario.parallel.zeroInit);  // 16 GB fit on a device of 80, so nobody builds it in pieces
 }
 
+TEST(ToScenario, TakesWhatHuggingFacesModulesRun) {
+    const char* llama = R"j({"name": "Llama-3.1-8B", "layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336, "vocab": 128256, "seq_len": 8192})j";
+    const char* b200 = R"j({"gpu": "B200", "gpus_per_node": 8, "nodes": 1, "n_gpus": 8, "interconnect": "NVLink5"})j";
+    const char* zero2 = R"j({"kind": "zero2", "micro_batch": 1, "global_batch": 8, "precision": "bf16", "act_ckpt": "full, use_reentrant=False", "overlap": "overlap_comm"})j";
+    const PublishedRecord liger = record(b200, llama, zero2, R"j({"tflops_per_gpu": 100})j", "transformers 5.14.1, Liger; model FLOPs with causal attention, without the embedding's lookup");
+    const Scenario with = mapped(liger).scenario;
+    EXPECT_EQ(nameOf(with.training.attention), "flash4");
+    EXPECT_EQ(with.training.framework, Framework::HuggingFace);
+    EXPECT_EQ(with.training.rmsNorm, NormKernel::Fused);
+    EXPECT_TRUE(with.parallel.overlapComm.value_or(false));
+    // The head's 128,256 · 4,096 weights are multiplied, the embedding's looked up.
+    EXPECT_NEAR(measuredStepSeconds(liger, with).value(), 8192 * (6 * (8030261248.0 - 128256.0 * 4096) + 6.0 * 32 * 4096 * 8192) / 100e12, 1e-6);
+    const Scenario without = mapped(record(b200, llama, zero2, R"j({"tflops_per_gpu": 100})j", "no Liger; transformers 5.14.1")).scenario;
+    EXPECT_EQ(without.training.rmsNorm, NormKernel::Eager);
+    EXPECT_EQ(without.training.loss, LossKernel::Eager);
+}
+
+TEST(ToScenario, OverlapsTensorParallelCollectivesWhereTheSourceSaysSo) {
+    const auto overlaps = [](const char* overlap) {
+        return mapped(record(kA100x8, kGpt, (std::string(R"j({"kind": "zero1 (Megatron distributed optimizer)", "tp": 2, "micro_batch": 1, "global_batch": 8, "precision": "bf16", "act_ckpt": "none", "overlap": ")j") + overlap + R"j("})j").c_str()))
+            .scenario.parallel.tpCommOverlap;
+    };
+    EXPECT_TRUE(overlaps("--overlap-grad-reduce --tp-comm-overlap"));
+    EXPECT_FALSE(overlaps("--overlap-grad-reduce"));
+}
+
 TEST(ToScenario, MegatronReducesBf16GradientsInFp32UnlessARecipeTurnsItOff) {
     const char* strategy = R"j({"kind": "zero1 (Megatron distributed optimizer)", "tp": 2, "micro_batch": 1, "global_batch": 8, "precision": "bf16", "act_ckpt": "none"})j";
     EXPECT_TRUE(mapped(record(kA100x8, kGpt, strategy)).scenario.parallel.gradReduceInFp32);
