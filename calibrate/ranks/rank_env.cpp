@@ -78,6 +78,8 @@ Result<RankEnv> fromTorchrun(const EnvLookup& lookup) {
                                                    env.rank, env.size));
     }
     if (env.masterAddress.empty()) env.masterAddress = "127.0.0.1";
+    // torchrun's own agent listens at MASTER_PORT: another one, which all ranks can work out.
+    if (valueOf(lookup, "TORCHELASTIC_USE_AGENT_STORE") == "True") env.masterPort = (env.masterPort < 20000 ? 20000 : 10000) + env.masterPort % 10000;
     return env;
 }
 

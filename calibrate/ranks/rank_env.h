@@ -2,6 +2,7 @@
 //
 // Known launchers, in this order (the later ones may have started the earlier): torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
 // MASTER_PORT), Open MPI's mpirun (OMPI_COMM_WORLD_*), SLURM's srun (SLURM_*). MASTER_ADDR and MASTER_PORT win over what the last two say.
+// At torchrun's MASTER_PORT its agent listens (TORCHELASTIC_USE_AGENT_STORE), so the ranks meet at another that follows from it.
 #pragma once
 
 #include <functional>

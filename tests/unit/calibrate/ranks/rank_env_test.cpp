@@ -32,6 +32,10 @@ struct Case {
 TEST(RankEnv, IsReadFromWhatLaunchersSet) {
     const std::vector<Case> cases = {
         {"torchrun", {{"RANK", "3"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29400"}}, 3, 8, 1, "node0", 29400, "torchrun"},
+        {"torchrun whose agent listens at its port",
+         {{"RANK", "3"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "38869"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}}, 3, 8, 1, "node0", 18869, "torchrun"},
+        {"the same at a low port",
+         {{"RANK", "0"}, {"WORLD_SIZE", "8"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "12345"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}}, 0, 8, 0, "node0", 22345, "torchrun"},
         {"torchrun without a port", {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "node0"}}, 0, 2, 0, "node0", 29500, "torchrun"},
         {"one rank needs no master", {{"RANK", "0"}, {"WORLD_SIZE", "1"}}, 0, 1, 0, "127.0.0.1", 29500, "torchrun"},
         {"torchrun that srun started",
