@@ -160,7 +160,8 @@ private:
         return {};
     }
 
-    /// Megatron Bridge's recipes keep experts whole (expert_tensor_parallel_size = 1) and send tokens by DeepEP or HybridEP (moe_flex_dispatcher_backend).
+    /// Megatron Bridge's recipes keep experts whole (expert_tensor_parallel_size = 1) and send tokens by DeepEP or HybridEP (moe_flex_dispatcher_backend), on
+    /// H100s by all-to-all (moe_token_dispatcher_type).
     void mapExperts(bool recipe) {
         strategy()["ep"] = strategy_.ep;
         if (!recipe) return;
@@ -168,8 +169,23 @@ private:
             strategy()["etp"] = 1;
             assume("expert tensor parallelism not stated: 1, as in Megatron Bridge's recipes");
         }
-        strategy()["moe_token_dispatcher"] = "flex";
-        assume("token dispatcher not stated: flex, as in Megatron Bridge's recipes");
+        const bool hopper = device().arch == GpuArch::Hopper;
+        strategy()["moe_token_dispatcher"] = hopper ? "alltoall" : "flex";
+        assume(fmt::format("token dispatcher not stated: {}, as in Megatron Bridge's recipes", hopper ? "alltoall" : "flex"));
+        if (!overlapsExperts()) return;
+        strategy()["overlap_moe_expert_parallel_comm"] = true;
+        assume("overlap of the experts' communication not stated: as in Megatron Bridge's recipes");
+    }
+
+    /// moe_a2a_overlap of Megatron Bridge's performance recipes: of H100 and B200 where the pipeline is interleaved (qwen3 and, since April 2026,
+    /// deepseek_workload_base_configs.py); of MXFP8 on GB200 and GB300 since they capture whole iterations (June 2026, so from release 26.06 on).
+    bool overlapsExperts() const {
+        const std::string name = deviceNameOf(record_.hardware.gpu);
+        const bool rack = name == "gb200" || name == "gb300";
+        if (!rack) return strategy_.vp > 1 && (name == "b200" || device().arch == GpuArch::Hopper);
+        if (strategy_.pp > 1 && strategy_.vp == 1) return false;
+        const std::string release = textAt(record_.json.contains("source") ? record_.json.at("source") : Json(), "release");
+        return release >= "26.06" && has(lower(strategy_.precision), "mxfp8");
     }
 
     /// Blocks that do not divide by the stages, as Megatron Bridge's recipes lay them out: embedding and loss count as a block each where that divides
@@ -385,7 +401,10 @@ private:
         }
         const bool recipe = out_.document["strategy"].value("use_distributed_optimizer", false) || has(kind_, "megatron-fsdp");
         if (recipe && text.empty()) {
-            assume("recompute not stated: none, as in recipes with a distributed optimizer");
+            // DeepSeek's and Kimi's recipes compute single modules again (recompute_modules: mla_up_proj), of which there is no model.
+            const std::string name = lower(record_.model.name);
+            const bool modules = recipeOfBridge() && (has(name, "deepseek") || has(name, "kimi"));
+            assume(modules ? "recompute not stated: none; the recipes' recompute of single modules is not modelled" : "recompute not stated: none, as in recipes with a distributed optimizer");
         } else if (text.empty() || has(text, "not stated")) {
             assume(kNoRecompute);
             out_.recomputeOpen = true;

@@ -82,6 +82,7 @@ struct ParallelConfig {
     std::string transformerImpl = "local";      ///< local, transformer_engine
     std::int64_t optimizerInstances = 1;
     bool padBuckets = false;
+    bool overlapExpertExchange = false;         ///< each forward runs beside a backward, while tokens travel
 
     // FSDP.
     std::string shardingStrategy = "full_shard";  ///< full_shard, shard_grad_op, hybrid_shard, hybrid_shard_zero2, no_shard

@@ -84,6 +84,7 @@ const std::vector<KnobField>& fields() {
         {"transformer_impl", &Config::transformerImpl, 0, 0, {"local", "transformer_engine"}},
         {"num_distributed_optimizer_instances", &Config::optimizerInstances, 1, kManyRanks},
         {"pad_buckets_for_high_nccl_busbw", &Config::padBuckets},
+        {"overlap_moe_expert_parallel_comm", &Config::overlapExpertExchange},
         {"sharding_strategy", &Config::shardingStrategy, 0, 0, {"full_shard", "shard_grad_op", "hybrid_shard", "hybrid_shard_zero2", "no_shard"}},
         {"shard_group", &Config::shardGroup, 0, kManyRanks, {}, "ranks"},
         {"wrap", &Config::wrap, 0, 0, {"block", "size", "none", "layers"}},

@@ -256,6 +256,9 @@ Result<void> checkKnobs(const ParallelConfig& config, std::int64_t ranks) {
         return refuse("num_distributed_optimizer_instances", "needs use_distributed_optimizer; set it to true, or leave instances at 1");
     if (config.optimizerInstances > 1 && config.spreadsExperts())
         return refuse("num_distributed_optimizer_instances", "cannot be combined with ep here; use one instance or ep 1");
+    if (config.overlapExpertExchange && config.ep == 1) return refuse("overlap_moe_expert_parallel_comm", "needs experts that are shared out; give ep, or leave it out");
+    if (config.overlapExpertExchange && config.pp > 1 && config.pipelineSchedule != "interleaved")
+        return refuse("overlap_moe_expert_parallel_comm", "needs an interleaved pipeline, as in Megatron: stages of one chunk would wait for each other; set pipeline_schedule to interleaved");
     if (ranks % config.optimizerInstances != 0)
         return refuse("num_distributed_optimizer_instances", fmt::format("{} instances do not divide {} data-parallel ranks; choose a divisor", config.optimizerInstances, ranks));
     return {};
@@ -273,6 +276,7 @@ public:
                          {"overlap_param_gather", "false", "gather parameters during the next forward, one bucket ahead"},
                          {"grad_reduce_in_fp32", "false", "gradients accumulate and travel in fp32"},
                          {"tp_comm_overlap", "false", "with tp and sequence_parallel: gathers and reduce-scatters go on beside the products next to them"},
+                         {"overlap_moe_expert_parallel_comm", "false", "tokens travel to and from experts while another micro-batch is computed: each forward runs beside a backward"},
                          {"transformer_impl", "local", "transformer_engine: placeholders of weight gradients, one for each shape, stay in memory"},
                          {"num_distributed_optimizer_instances", "1", "shard within each instance, and all-reduce between them"},
                          {"bucket_elements", "max(40e6, 1e6 per rank)", "elements per bucket, with overlap_grad_reduce"},
@@ -286,6 +290,8 @@ public:
             input, name(),
             [&](StepWriter& step) -> Result<void> {
                 TRY_VOID(checkKnobs(config, step.syncRanks()));
+                if (config.overlapExpertExchange && input.training.recompute == Recompute::Full)
+                    return badInput("strategy.overlap_moe_expert_parallel_comm", "cannot be combined with full recompute, as in Megatron; use selective or none");
                 if (instanceAxis == kNoAxis) addInstanceAxes(step, instanceAxis, replicaAxis);
                 step.declareState({.parameters = !config.distributedOptimizer, .optimizer = !config.distributedOptimizer, .gradientDtype = {}});
                 GradientBuffers buffers(step, input, replicaAxis, instanceAxis);

@@ -4,7 +4,9 @@
 // sends, and waits only for what it receives. Sends and receives of one direction between two stages are in micro-batch order.
 // As in Megatron, a plain pipeline posts a receive after the pass before it and the host waits for it (batch_p2p_sync); an
 // interleaved one posts it a pass ahead and only the stream waits (overlap_p2p_comm).
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "sim/strategy/pipeline_order.h"
 #include "sim/strategy/step_writer.h"
@@ -25,13 +27,27 @@ public:
             receiveBackward_ = program.addStream(StreamKind::Communication, "pp receive gradients");
         }
         std::vector<int> forwards(static_cast<std::size_t>(chunks)), backwards(static_cast<std::size_t>(chunks));
-        for (const PipelinePass& next : pipelineOrder(pipelineKindOf(step_.input_.parallel), stage_, stages_, chunks, step_.microSteps_)) {
+        const auto begin = [&](const PipelinePass& next) {
             int& done = (next.forward ? forwards : backwards)[static_cast<std::size_t>(next.chunk)];
             const Pass pass{next.microStep, static_cast<std::size_t>(next.chunk), done == 0, done + 1 == step_.microSteps_};
             ++done;
             step_.enterPass(pass);
+            return pass;
+        };
+        const bool paired = step_.input_.parallel.overlapExpertExchange;
+        const std::vector<PipelinePass> order = pipelineOrder(pipelineKindOf(step_.input_.parallel), stage_, stages_, chunks, step_.microSteps_, paired);
+        // Where warm-up takes every forward, the first backward may wait for the last forward, here or through the other stages.
+        const auto firstBackward = std::find_if(order.begin(), order.end(), [](const PipelinePass& next) { return !next.forward; });
+        const bool steady = 2 * (firstBackward - order.begin()) < static_cast<std::ptrdiff_t>(order.size());
+        const auto pairsAt = [&](std::size_t i) {
+            if (!paired || i + 1 == order.size() || !order[i].forward || order[i + 1].forward) return false;
+            return stages_ == 1 ? order[i].microStep != order[i + 1].microStep : steady;
+        };
+        for (std::size_t i = 0; i < order.size(); ++i) {
+            const Pass pass = begin(order[i]);
             const TaskId begun = step_.hasCompute() ? step_.lastCompute() : kNoTask;
-            if (next.forward) forward(pass);
+            if (pairsAt(i)) both(pass, begin(order[++i]));
+            else if (order[i].forward) forward(pass);
             else backward(pass);
             passBefore_ = begun;
         }
@@ -69,6 +85,32 @@ private:
     }
 
     void forward(const Pass& pass) {
+        startForward(pass);
+        step_.forward(pass, hooks_);
+        endForward(pass);
+    }
+
+    void backward(const Pass& pass) {
+        startBackward(pass);
+        step_.backward(pass, hooks_);
+        endBackward(pass);
+    }
+
+    void both(const Pass& ahead, const Pass& behind) {
+        step_.enterPass(ahead);
+        startForward(ahead);
+        std::vector<TaskId> waits = std::exchange(step_.pendingWaits_, {});
+        step_.enterPass(behind);
+        startBackward(behind);
+        std::swap(waits, step_.pendingWaits_);
+        step_.forwardBesideBackward(ahead, behind, std::move(waits), hooks_);
+        step_.enterPass(ahead);
+        endForward(ahead);
+        step_.enterPass(behind);
+        endBackward(behind);
+    }
+
+    void startForward(const Pass& pass) {
         const LayerRange layers = step_.part_.chunks[pass.chunk];
         if (isFirst(pass.chunk)) {
             step_.stepOverhead();
@@ -80,7 +122,10 @@ private:
                 receive(receiveForward_, Phase::Forward, TaskRole::ReceiveActivation, BufferRole::ReceivedActivation, outputOf(layers.begin - 1), axis, stage_ > 0 ? 0 : 1, pass.microStep);
         }
         hooks_.beforeForwardPass(step_, pass);
-        step_.forward(pass, hooks_);
+    }
+
+    void endForward(const Pass& pass) {
+        const LayerRange layers = step_.part_.chunks[pass.chunk];
         hooks_.afterForwardPass(step_, pass);
         if (isLast(pass.chunk)) return;
         const BufferId output = step_.valueBuffer(layers.end - 1, step_.workload_.typeOf(layers.end - 1).output);
@@ -92,7 +137,7 @@ private:
         step_.release(output);
     }
 
-    void backward(const Pass& pass) {
+    void startBackward(const Pass& pass) {
         const LayerRange layers = step_.part_.chunks[pass.chunk];
         const std::size_t last = layers.end - 1;
         if (!isLast(pass.chunk)) {
@@ -102,7 +147,10 @@ private:
                         wraps ? step_.axes_.wrapBack : step_.axes_.backward[static_cast<std::size_t>(stage_)], wraps ? 0 : 1, pass.microStep);
         }
         hooks_.beforeBackwardPass(step_, pass);
-        step_.backward(pass, hooks_);
+    }
+
+    void endBackward(const Pass& pass) {
+        const LayerRange layers = step_.part_.chunks[pass.chunk];
         if (!isFirst(pass.chunk)) {
             const std::size_t before = layers.begin - 1;
             BufferId& gradient = step_.gradients_[step_.valueOffset_[before] + static_cast<std::uint32_t>(step_.workload_.typeOf(before).output)];
@@ -141,7 +189,7 @@ private:
 };
 
 void StepWriter::runPasses(StepHooks& hooks) {
-    if (mesh_.pp > 1) return PipelineDriver(*this, hooks).run();
+    if (mesh_.pp > 1 || input_.parallel.overlapExpertExchange) return PipelineDriver(*this, hooks).run();
     for (int m = 0; m < microSteps_; ++m) {
         const Pass pass{m, 0, m == 0, m + 1 == microSteps_};
         enterPass(pass);

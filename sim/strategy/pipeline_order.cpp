@@ -9,7 +9,7 @@ PipelineKind pipelineKindOf(const ParallelConfig& parallel) {
     return parallel.pipelineSchedule == "interleaved" ? PipelineKind::Interleaved : PipelineKind::OneForwardOneBackward;
 }
 
-std::vector<PipelinePass> pipelineOrder(PipelineKind kind, int stage, int stages, int chunks, int microSteps) {
+std::vector<PipelinePass> pipelineOrder(PipelineKind kind, int stage, int stages, int chunks, int microSteps, bool paired) {
     std::vector<PipelinePass> order;
     const int total = microSteps * chunks;
     if (kind == PipelineKind::GPipe) {
@@ -24,7 +24,7 @@ std::vector<PipelinePass> pipelineOrder(PipelineKind kind, int stage, int stages
     };
     const auto simple = [](int k, bool forward) { return PipelinePass{forward, k, 0}; };
     const auto at = [&](int k, bool forward) { return kind == PipelineKind::Interleaved ? pass(k, forward) : simple(k, forward); };
-    const int ahead = kind == PipelineKind::Interleaved ? 2 * (stages - stage - 1) + (chunks - 1) * stages : stages - stage - 1;
+    const int ahead = (kind == PipelineKind::Interleaved ? 2 * (stages - stage - 1) + (chunks - 1) * stages : stages - stage - 1) + (paired ? 1 : 0);
     const int warmUp = std::min(total, ahead);
     for (int k = 0; k < warmUp; ++k) order.push_back(at(k, true));
     for (int k = warmUp; k < total; ++k) {
@@ -35,8 +35,8 @@ std::vector<PipelinePass> pipelineOrder(PipelineKind kind, int stage, int stages
     return order;
 }
 
-int microStepsInFlight(PipelineKind kind, int stage, int stages, int microSteps) {
-    return kind == PipelineKind::OneForwardOneBackward ? std::min(microSteps, stages - stage) : microSteps;
+int microStepsInFlight(PipelineKind kind, int stage, int stages, int microSteps, bool paired) {
+    return kind == PipelineKind::OneForwardOneBackward ? std::min(microSteps, stages - stage + (paired ? 1 : 0)) : microSteps;
 }
 
 }  // namespace ringside

@@ -21,10 +21,11 @@ struct PipelinePass {
 };
 
 /// Of stage `stage` of `stages`, `chunks` model chunks per stage (1 unless interleaved), `microSteps` micro-batches.
-/// Interleaved needs microSteps to be a multiple of stages.
-std::vector<PipelinePass> pipelineOrder(PipelineKind kind, int stage, int stages, int chunks, int microSteps);
+/// Interleaved needs microSteps to be a multiple of stages. `paired`: one more forward comes first, so that each forward after the warm-up and the
+/// backward behind it are of different micro-batches, or chunks, and can run beside each other.
+std::vector<PipelinePass> pipelineOrder(PipelineKind kind, int stage, int stages, int chunks, int microSteps, bool paired = false);
 
 /// Micro-batches that a stage holds activations of at once, at most.
-int microStepsInFlight(PipelineKind kind, int stage, int stages, int microSteps);
+int microStepsInFlight(PipelineKind kind, int stage, int stages, int microSteps, bool paired = false);
 
 }  // namespace ringside

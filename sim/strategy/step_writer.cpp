@@ -102,7 +102,8 @@ StepWriter::StepWriter(const StrategyInput& input, Schedule& schedule, std::uint
     for (const LayerRange& chunk : part_.chunks)
         for (std::size_t l = chunk.begin; l < chunk.end; ++l)
             for (const Op& op : workload_.typeOf(l).ops) tasks += op.forward.size() + op.backward.size();
-    const int flights = mesh.pp > 1 ? microStepsInFlight(pipelineKindOf(input.parallel), static_cast<int>(part.stage), static_cast<int>(mesh.pp), microSteps_) : 1;
+    const bool paired = input.parallel.overlapExpertExchange;
+    const int flights = mesh.pp > 1 || paired ? microStepsInFlight(pipelineKindOf(input.parallel), static_cast<int>(part.stage), static_cast<int>(mesh.pp), microSteps_, paired) : 1;
     flights_.assign(static_cast<std::size_t>(flights), std::vector<BufferId>(values, kNone));
     inputs_.assign(flights_.size(), kNone);
     received_.assign(flights_.size() * part_.chunks.size(), kNone);
@@ -337,6 +338,8 @@ void StepWriter::runForwardOps(std::size_t layer, int firstOp, int lastOp, bool 
                     if (!readInside) release(valueBuffer(layer, v));
                 }
         if (hooks) hooks->afterForwardOp(*this, layer, o);
+        const bool more = o < lastOp && exchangesTokens(type.ops[static_cast<std::size_t>(o + 1)], true);
+        if (beside_ != nullptr && phase == Phase::Forward && exchangesTokens(op, true) && !more) runBeside();
     }
 }
 
@@ -378,32 +381,7 @@ void StepWriter::forward(const Pass& pass, StepHooks& hooks) {
     cachedCasts_.clear();
 }
 
-void StepWriter::backward(const Pass& pass, StepHooks& hooks) {
-    const LayerRange layers = part_.chunks[pass.chunk];
-    for (ModelParameter& p : parameters_)
-        if (static_cast<std::size_t>(p.layer) >= layers.begin && static_cast<std::size_t>(p.layer) < layers.end) p.pendingUses = p.uses;
-    const std::size_t last = layers.end - 1;
-    const bool hasLoss = layers.end == workload_.layers.size();
-    // The last layer's output (the loss) is still held by the training loop.
-    const BufferId loss = valueBuffer(last, workload_.typeOf(last).output);
-    inputGradientTask_ = kNoTask;
-    for (std::size_t l = layers.end; l-- > layers.begin;) {
-        const LayerType& type = workload_.typeOf(l);
-        hooks.beforeBackward(*this, l);
-        if (input_.training.recompute == Recompute::Full && type.isBlock) {
-            if (input_.training.offloadActivations) restoreCheckpoint(l);
-            // Run the block again from its input, keeping what backward needs, and drop the second copy of its output.
-            hold(valueBuffer(l, 0));
-            recomputeLayer(l, hooks);
-            release(valueBuffer(l, 0));  // the checkpoint's hold; the saving ops hold it now where they need it
-        }
-        backwardLayer(l, hooks);
-        hooks.afterBackward(*this, l);
-    }
-    if (hasLoss) release(loss);
-}
-
-void StepWriter::backwardLayer(std::size_t layer, StepHooks& hooks) {
+void StepWriter::backwardOp(std::size_t layer, int o, StepHooks& hooks) {
     const LayerType& type = workload_.typeOf(layer);
     const LayerPlan& plan = plans_[static_cast<std::size_t>(workload_.layers[layer].type)];
     const std::uint32_t offset = valueOffset_[layer];
@@ -412,138 +390,139 @@ void StepWriter::backwardLayer(std::size_t layer, StepHooks& hooks) {
         if (v == 0 && layer > 0) return gradients_[valueOffset_[layer - 1] + static_cast<std::uint32_t>(workload_.typeOf(layer - 1).output)];
         return gradients_[offset + static_cast<std::uint32_t>(v)];
     };
-    for (int o = static_cast<int>(type.ops.size()) - 1; o >= 0; --o) {
-        const Op& op = type.ops[static_cast<std::size_t>(o)];
-        const OpPlan& opPlan = plan.ops[static_cast<std::size_t>(o)];
-        hooks.beforeBackwardOp(*this, layer, o);
-        if (o == plan.lastRecomputed) runForwardOps(layer, plan.firstRecomputed, plan.lastRecomputed, true, Phase::Recompute, false, nullptr);
+    const Op& op = type.ops[static_cast<std::size_t>(o)];
+    const OpPlan& opPlan = plan.ops[static_cast<std::size_t>(o)];
+    hooks.beforeBackwardOp(*this, layer, o);
+    if (o == plan.lastRecomputed) runForwardOps(layer, plan.firstRecomputed, plan.lastRecomputed, true, Phase::Recompute, false, nullptr);
 
-        const std::size_t kernels = op.backward.size();
-        const bool communicates = !op.backwardCollectives.empty();
-        // Without a kernel of its own (views, residual adds) the output's gradient simply becomes the inputs' gradient.
-        const bool passesOn = op.gradientInPlace || (kernels == 0 && !communicates);
-        fresh_.clear();
-        const auto needsGradient = [&](int v) { return plan.differentiable[static_cast<std::size_t>(v)] && !(v == 0 && layer == 0); };
-        const auto overSaved = [&](int v) { return op.gradientOverSaved && std::find(op.saves.begin(), op.saves.end(), v) != op.saves.end(); };
-        BufferId outputGradient = kNone;
+    const std::size_t kernels = op.backward.size();
+    const bool communicates = !op.backwardCollectives.empty();
+    // Without a kernel of its own (views, residual adds) the output's gradient simply becomes the inputs' gradient.
+    const bool passesOn = op.gradientInPlace || (kernels == 0 && !communicates);
+    fresh_.clear();
+    const auto needsGradient = [&](int v) { return plan.differentiable[static_cast<std::size_t>(v)] && !(v == 0 && layer == 0); };
+    const auto overSaved = [&](int v) { return op.gradientOverSaved && std::find(op.saves.begin(), op.saves.end(), v) != op.saves.end(); };
+    BufferId outputGradient = kNone;
+    for (const int v : op.outputs)
+        if (gradientSlot(v) != kNone) outputGradient = gradientSlot(v);
+
+    const bool productInPieces = op.backwardPieces > 1 && op.kind == OpKind::Linear;
+    if (!productInPieces) awaitPieces();
+    bool begun = false;
+    BufferId workspace = kNone;
+    const auto readOutputGradient = [&] {
         for (const int v : op.outputs)
-            if (gradientSlot(v) != kNone) outputGradient = gradientSlot(v);
-
-        const bool productInPieces = op.backwardPieces > 1 && op.kind == OpKind::Linear;
-        if (!productInPieces) awaitPieces();
-        bool begun = false;
-        BufferId workspace = kNone;
-        const auto readOutputGradient = [&] {
-            for (const int v : op.outputs)
-                if (gradientSlot(v) != kNone) writer_.use(gradientSlot(v), UseKind::Read);
-        };
-        const auto begin = [&] {
-            if (begun) return;
-            begun = true;
-            workspace = allocateWorkspace(layer, op.backwardWorkspace);
-            for (const int v : op.inputs) {
-                if (!needsGradient(v)) continue;
-                BufferId& slot = gradientSlot(v);
-                if (slot == kNone && overSaved(v)) {  // what was saved becomes its gradient
-                    slot = valueBuffer(layer, v);
-                    hold(slot);
-                    fresh_.push_back(slot);
-                }
-                if (slot != kNone || passesOn) continue;  // a second consumer adds to what the first one wrote
-                slot = addBuffer({type.values[static_cast<std::size_t>(v)].bytes(), MemoryCategory::Workspace, BufferRole::ValueGradient,
-                                  type.values[static_cast<std::size_t>(v)].dtype, false, false, static_cast<std::int32_t>(layer), v});
+            if (gradientSlot(v) != kNone) writer_.use(gradientSlot(v), UseKind::Read);
+    };
+    const auto begin = [&] {
+        if (begun) return;
+        begun = true;
+        workspace = allocateWorkspace(layer, op.backwardWorkspace);
+        for (const int v : op.inputs) {
+            if (!needsGradient(v)) continue;
+            BufferId& slot = gradientSlot(v);
+            if (slot == kNone && overSaved(v)) {  // what was saved becomes its gradient
+                slot = valueBuffer(layer, v);
                 hold(slot);
-                writer_.use(slot, UseKind::Allocate);
                 fresh_.push_back(slot);
             }
-            if (!productInPieces) readOutputGradient();
-            for (const int v : opPlan.saved) writer_.use(valueBuffer(layer, v), UseKind::Read);
-            for (const int p : op.parameters) writer_.use(parameters_[parameterOf(layer, p)].buffer, UseKind::Read);
-            if (kernels > 0)
-                for (const int p : op.parameters) openGradient(layer, p);
-        };
-        const std::uint32_t firstKernel = backwardKernels_[static_cast<std::size_t>(workload_.layers[layer].type)][static_cast<std::size_t>(o)];
-        // The input's gradient is there after the first kernels of a linear layer: what is to be done with it need not wait
-        // for the weight's.
-        const std::size_t inputDone = op.inputGradientKernels > 0 ? static_cast<std::size_t>(op.inputGradientKernels) : kernels;
-        const TaskId outputReady = inputGradientTask_ != kNoTask ? inputGradientTask_ : lastCompute_;
-        std::vector<TaskId> collectives;
-        BufferId regathered = kNone;
-        if (op.ring.steps > 0) {
-            writeRingBackward(layer, o, firstKernel, begin);
-            for (const BufferId buffer : fresh_) writer_.use(buffer, UseKind::Write);
-            inputGradientTask_ = lastCompute_;
-        } else if (op.kind == OpKind::SequenceScatter && op.backwardPieces > 1) {
-            gatherInPieces(layer, o, op.backwardCollectives.front(), op.backwardPieces, Phase::Backward, outputReady, begin);
-            for (const BufferId buffer : fresh_) writer_.use(buffer, UseKind::Write);
-            inputGradientTask_ = arrivals_.back();
-        } else {
-            for (std::size_t i = 0; i < op.backwardCollectives.size(); ++i) {
-                const OpCollective& work = op.backwardCollectives[i];
-                collectives.push_back(opCollective(layer, o, work, Phase::Backward, TaskRole::OpCollective, static_cast<std::uint16_t>(i), kernels == 0 ? outputReady : lastCompute_));
-                if (kernels == 0) begin();
-                else if (op.inputGradientKernels > 0 && regathered == kNone) {  // the input comes together again, for the weight's gradient
-                    regathered = addBuffer({work.bytes(), MemoryCategory::Workspace, BufferRole::Workspace, work.dtype, false, false, static_cast<std::int32_t>(layer), 0});
-                    writer_.use(regathered, UseKind::Allocate);
-                    writer_.use(regathered, UseKind::Write);
-                }
+            if (slot != kNone || passesOn) continue;  // a second consumer adds to what the first one wrote
+            slot = addBuffer({type.values[static_cast<std::size_t>(v)].bytes(), MemoryCategory::Workspace, BufferRole::ValueGradient,
+                              type.values[static_cast<std::size_t>(v)].dtype, false, false, static_cast<std::int32_t>(layer), v});
+            hold(slot);
+            writer_.use(slot, UseKind::Allocate);
+            fresh_.push_back(slot);
+        }
+        if (!productInPieces) readOutputGradient();
+        for (const int v : opPlan.saved) writer_.use(valueBuffer(layer, v), UseKind::Read);
+        for (const int p : op.parameters) writer_.use(parameters_[parameterOf(layer, p)].buffer, UseKind::Read);
+        if (kernels > 0)
+            for (const int p : op.parameters) openGradient(layer, p);
+    };
+    const std::uint32_t firstKernel = backwardKernels_[static_cast<std::size_t>(workload_.layers[layer].type)][static_cast<std::size_t>(o)];
+    // The input's gradient is there after the first kernels of a linear layer: what is to be done with it need not wait
+    // for the weight's.
+    const std::size_t inputDone = op.inputGradientKernels > 0 ? static_cast<std::size_t>(op.inputGradientKernels) : kernels;
+    const TaskId outputReady = inputGradientTask_ != kNoTask ? inputGradientTask_ : lastCompute_;
+    std::vector<TaskId> collectives;
+    BufferId regathered = kNone;
+    if (op.ring.steps > 0) {
+        writeRingBackward(layer, o, firstKernel, begin);
+        for (const BufferId buffer : fresh_) writer_.use(buffer, UseKind::Write);
+        inputGradientTask_ = lastCompute_;
+    } else if (op.kind == OpKind::SequenceScatter && op.backwardPieces > 1) {
+        gatherInPieces(layer, o, op.backwardCollectives.front(), op.backwardPieces, Phase::Backward, outputReady, begin);
+        for (const BufferId buffer : fresh_) writer_.use(buffer, UseKind::Write);
+        inputGradientTask_ = arrivals_.back();
+    } else {
+        for (std::size_t i = 0; i < op.backwardCollectives.size(); ++i) {
+            const OpCollective& work = op.backwardCollectives[i];
+            collectives.push_back(opCollective(layer, o, work, Phase::Backward, TaskRole::OpCollective, static_cast<std::uint16_t>(i), kernels == 0 ? outputReady : lastCompute_));
+            if (kernels == 0) begin();
+            else if (op.inputGradientKernels > 0 && regathered == kNone) {  // the input comes together again, for the weight's gradient
+                regathered = addBuffer({work.bytes(), MemoryCategory::Workspace, BufferRole::Workspace, work.dtype, false, false, static_cast<std::int32_t>(layer), 0});
+                writer_.use(regathered, UseKind::Allocate);
+                writer_.use(regathered, UseKind::Write);
             }
-            if (kernels == 0 && communicates) {
-                if (passesOn && outputGradient != kNone) writer_.use(outputGradient, UseKind::Write);
-                for (const BufferId buffer : fresh_) writer_.use(buffer, UseKind::Write);
+        }
+        if (kernels == 0 && communicates) {
+            if (passesOn && outputGradient != kNone) writer_.use(outputGradient, UseKind::Write);
+            for (const BufferId buffer : fresh_) writer_.use(buffer, UseKind::Write);
+            waitOnCompute(collectives);
+            inputGradientTask_ = collectives.back();
+        }
+        for (std::size_t k = 0; k < kernels; ++k) {
+            if (!collectives.empty() && k == (op.inputGradientKernels > 0 ? inputDone : 0)) {
                 waitOnCompute(collectives);
-                inputGradientTask_ = collectives.back();
+                collectives.clear();
             }
-            for (std::size_t k = 0; k < kernels; ++k) {
-                if (!collectives.empty() && k == (op.inputGradientKernels > 0 ? inputDone : 0)) {
-                    waitOnCompute(collectives);
-                    collectives.clear();
-                }
-                const std::size_t firstPiece = inputDone - static_cast<std::size_t>(op.backwardPieces);
-                if (productInPieces && k > firstPiece && k < inputDone) awaitPiece(k - firstPiece);
-                opTask(layer, o, k, firstKernel + static_cast<std::uint32_t>(k), Phase::Backward);
-                begin();
-                if (k + 1 == inputDone) {
-                    if (productInPieces) readOutputGradient();
-                    arrivals_.clear();
-                    for (const BufferId buffer : fresh_) writer_.use(buffer, UseKind::Write);
-                    inputGradientTask_ = lastCompute_;
-                }
-            }
-            if (kernels > 0 && !collectives.empty()) waitOnCompute(collectives);
-            if (regathered != kNone) {
-                writer_.use(regathered, UseKind::Read);
-                writer_.use(regathered, UseKind::Free);
+            const std::size_t firstPiece = inputDone - static_cast<std::size_t>(op.backwardPieces);
+            if (productInPieces && k > firstPiece && k < inputDone) awaitPiece(k - firstPiece);
+            opTask(layer, o, k, firstKernel + static_cast<std::uint32_t>(k), Phase::Backward);
+            begin();
+            if (k + 1 == inputDone) {
+                if (productInPieces) readOutputGradient();
+                arrivals_.clear();
+                for (const BufferId buffer : fresh_) writer_.use(buffer, UseKind::Write);
+                inputGradientTask_ = lastCompute_;
             }
         }
-        if (workspace != kNone) writer_.use(workspace, UseKind::Free);
-        if (passesOn && outputGradient != kNone)
-            for (const int v : op.inputs) {
-                if (!needsGradient(v) || gradientSlot(v) != kNone) continue;
-                gradientSlot(v) = outputGradient;
-                hold(outputGradient);
-            }
-        if (kernels > 0) {
-            for (const int p : op.parameters) writer_.use(opened_[parameterOf(layer, p)], UseKind::Write);
-            for (const int p : op.parameters) contributeGradient(layer, p);
+        if (kernels > 0 && !collectives.empty()) waitOnCompute(collectives);
+        if (regathered != kNone) {
+            writer_.use(regathered, UseKind::Read);
+            writer_.use(regathered, UseKind::Free);
         }
-        // This op is done: its saved values and its output's gradient have one holder less.
-        for (const int v : opPlan.saved) release(valueBuffer(layer, v));
-        for (const int v : op.outputs) {
-            BufferId& slot = gradientSlot(v);
-            if (slot == kNone) continue;
-            release(slot);
-            slot = kNone;
-        }
-        for (const int p : op.parameters) {
-            const std::uint32_t index = parameterOf(layer, p);
-            if (kernels > 0 && parameters_[index].pendingUses == 0) hooks.onGradientReady(*this, index);
-        }
-        hooks.afterBackwardOp(*this, layer, o);
     }
+    if (workspace != kNone) writer_.use(workspace, UseKind::Free);
+    if (passesOn && outputGradient != kNone)
+        for (const int v : op.inputs) {
+            if (!needsGradient(v) || gradientSlot(v) != kNone) continue;
+            gradientSlot(v) = outputGradient;
+            hold(outputGradient);
+        }
+    if (kernels > 0) {
+        for (const int p : op.parameters) writer_.use(opened_[parameterOf(layer, p)], UseKind::Write);
+        for (const int p : op.parameters) contributeGradient(layer, p);
+    }
+    // This op is done: its saved values and its output's gradient have one holder less.
+    for (const int v : opPlan.saved) release(valueBuffer(layer, v));
+    for (const int v : op.outputs) {
+        BufferId& slot = gradientSlot(v);
+        if (slot == kNone) continue;
+        release(slot);
+        slot = kNone;
+    }
+    for (const int p : op.parameters) {
+        const std::uint32_t index = parameterOf(layer, p);
+        if (kernels > 0 && parameters_[index].pendingUses == 0) hooks.onGradientReady(*this, index);
+    }
+    hooks.afterBackwardOp(*this, layer, o);
+}
+
+void StepWriter::endBackwardLayer(std::size_t layer) {
     if (layer == 0) {
         // The gradient of the first value, if any op made one, has no reader.
-        BufferId& slot = gradients_[offset];
+        BufferId& slot = gradients_[valueOffset_[layer]];
         if (slot != kNone) release(slot);
         slot = kNone;
     }

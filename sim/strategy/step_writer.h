@@ -101,6 +101,9 @@ public:
     void inputCopy(int microStep);
     void forward(const Pass& pass, StepHooks& hooks);
     void backward(const Pass& pass, StepHooks& hooks);
+    /// Both, of different micro-batches or chunks: whenever one waits for tokens on their way to or from experts, the other goes on. The compute stream
+    /// waits for `backwardWaits` before backward begins.
+    void forwardBesideBackward(const Pass& forwardPass, const Pass& backwardPass, std::vector<TaskId> backwardWaits, StepHooks& hooks);
     /// Loss scaling, clipping and the optimizer's kernels over all parameters.
     void optimizerStep();
     /// The same over shards. `normAxis`: the gradient norm is summed over this axis before clipping.
@@ -178,7 +181,6 @@ private:
     /// The block once more before its backward: all of it, or as much as backward needs.
     void recomputeLayer(std::size_t layer, StepHooks& hooks);
     void runForwardOps(std::size_t layer, int firstOp, int lastOp, bool save, Phase phase, bool release, StepHooks* hooks);
-    void backwardLayer(std::size_t layer, StepHooks& hooks);
     void writeForwardOp(std::size_t layer, int op, Phase phase, bool isView);
     void writeRingBackward(std::size_t layer, int op, std::uint32_t firstKernel, const std::function<void()>& begin);
     TaskId opCollective(std::size_t layer, int op, const OpCollective& work, Phase phase, TaskRole role, std::uint16_t part, TaskId after);
@@ -189,6 +191,23 @@ private:
     /// The next task on the compute stream waits for piece `i` (0: this rank's own, which is there) of what is on its way.
     void awaitPiece(std::size_t i);
     void awaitPieces();
+    /// Backward of a pass op by op, so that it can be left and taken up again.
+    struct BackwardRun {
+        Pass pass;
+        std::size_t layer = 0;       ///< the next op's
+        int op = -1;                 ///< −1: the layer has not begun
+        bool done = false;
+        BufferId loss = kNoBuffer;   ///< the last layer's output, which the training loop still holds
+        std::vector<TaskId> waits;   ///< pendingWaits_ of this run while it is left
+    };
+    BackwardRun beginBackward(const Pass& pass);
+    /// Goes on until tokens are on their way between the ranks of the expert axis (`toExchange`), or to the end.
+    void advanceBackward(BackwardRun& run, StepHooks& hooks, bool toExchange);
+    void backwardOp(std::size_t layer, int op, StepHooks& hooks);
+    void endBackwardLayer(std::size_t layer);
+    static bool exchangesTokens(const Op& op, bool forward);  ///< between the ranks of the expert axis
+    /// The forward pass waits for tokens: the backward pass beside it goes on until it waits too.
+    void runBeside();
     void joinStreams(Phase phase);
     void endRingStep(TaskId exchange, Phase phase);
     void reducePartialGradients();
@@ -242,6 +261,9 @@ private:
     TaskId lastCompute_ = 0, lastLoad_ = kNoTask;
     std::vector<TaskId> arrivals_;                    // pieces on their way: [i] brings piece i + 1
     std::vector<TaskId> pieces_;                      // kernels of the product written last, where it is cut
+    BackwardRun* beside_ = nullptr;                   // the backward pass that runs beside the forward under way
+    const Pass* forwardPass_ = nullptr;               // that forward
+    StepHooks* besideHooks_ = nullptr;
     TaskId inputGradientTask_ = kNoTask;              // the one that completed the latest op's input gradient
     StreamId loader_ = 0, offloadStream_ = 0;
     std::map<std::size_t, Offloaded> offloaded_;      // per layer: its input in host memory

@@ -225,6 +225,7 @@ INSTANTIATE_TEST_SUITE_P(Contradiction, RunRefuses, testing::Values(
     Case{"MemoryLimit", kTwo + "--memory-limit lots", 2, {"--memory-limit", "'lots'", "512M"}},
     Case{"UnknownStrategy", kTwo + "--strategy ddq", 3, {"--strategy", "did you mean 'ddp'?"}},
     Case{"UnknownProfile", kTwo + "--profile nothere.json", 3, {"nothere.json", "cannot open"}},
+    Case{"LatentAttentionCannotRun", "--model deepseek-v2-lite --seq-len 64 --local-ranks 2", 4, {"latent-heads", "cannot be run for real", "MLPs"}},
     Case{"ExpertsCannotRun", "--model mixtral-8x7b --local-ranks 2", 4, {"router", "cannot be run for real", "MLPs"}},
     Case{"GroupedConvolutionsCannotRun", "--model resnext-50-32x4d --local-ranks 2", 4, {"conv2", "grouped convolution", "cannot be run for real"}},
     Case{"DepthwiseConvolutionsCannotRun", "--model efficientnet-b0 --local-ranks 2", 4, {"grouped convolution", "cannot be run for real"}},

@@ -164,14 +164,23 @@ TEST(Golden, PredictionsOfTheCatalogue) {
         {"vgg-16", "'device':'rtx-4090','devices':4", "ddp", "'micro_batch':32,'optimizer':'momentum'"},
         {"gpt2", "'device':'l4','devices':4", "ddp", "'micro_batch':4,'grad_accum':4"},
         {"mlp", "'device':'b200','devices':1", "single", "'micro_batch':64"},
+        {"qwen3-8b", "'device':'h100-sxm','devices':8", "fsdp2", "'micro_batch':1,'seq_len':4096,'precision':'bf16','recompute':'full'"},
+        {"qwen3-30b-a3b", "'device':'h100-sxm','devices':16,'devices_per_node':8", "{'name':'megatron','ep':8,'moe_token_dispatcher':'flex','overlap_moe_expert_parallel_comm':true}",
+         "'micro_batch':1,'grad_accum':4,'seq_len':4096,'precision':'bf16-master','gated_activation':'fused'"},
+        {"deepseek-v2-lite", "'device':'h100-sxm','devices':8", "{'name':'megatron','ep':8}", "'micro_batch':1,'seq_len':4096,'precision':'bf16-master'"},
+        {"deepseek-v3", "'device':'h100-sxm','devices':256,'devices_per_node':8", "{'name':'megatron','pp':8,'tp':2,'etp':1,'ep':32,'sequence_parallel':true}",
+         "'micro_batch':1,'grad_accum':16,'seq_len':4096,'precision':'bf16-master','recompute':'full'"},
+        {"kimi-k2", "'device':'gb200','devices':576", "{'name':'megatron','pp':4,'ep':48}", "'micro_batch':1,'grad_accum':8,'seq_len':4096,'precision':'fp8','recompute':'full','gated_activation':'fused'"},
     };
     std::string out = "# model | hardware | strategy | training: step ms, exposed ms, MFU %, peak allocated GiB, peak device GiB, verdict\n";
     for (const Row& row : rows) {
-        const Prediction p = predictionOf(fmt::format("{{'model':'{}',{},'strategy':'{}','training':{{{}}}}}", row.model, row.hardware, row.strategy, row.training));
-        std::string hardware = row.hardware, training = row.training;
+        std::string hardware = row.hardware, training = row.training, strategy = row.strategy;
+        const Prediction p = predictionOf(fmt::format("{{'model':'{}',{},'strategy':{},'training':{{{}}}}}", row.model, row.hardware, strategy.front() == '{' ? strategy : fmt::format("'{}'", strategy),
+                                                      row.training));
+        std::erase(strategy, '\'');
         std::erase(hardware, '\'');
         std::erase(training, '\'');
-        out += fmt::format("{} | {} | {} | {}\n    {:.2f} ms, exposed {:.2f} ms, MFU {:.1f} %, {:.2f} GiB, {:.2f} GiB, {}\n", row.model, hardware, row.strategy, training,
+        out += fmt::format("{} | {} | {} | {}\n    {:.2f} ms, exposed {:.2f} ms, MFU {:.1f} %, {:.2f} GiB, {:.2f} GiB, {}\n", row.model, hardware, strategy, training,
                            p.stepSeconds * 1e3, p.breakdown.communicationExposed.seconds() * 1e3, p.mfu * 100, static_cast<double>(p.memory.peakAllocated) / static_cast<double>(kGiB),
                            static_cast<double>(p.memory.peakDevice()) / static_cast<double>(kGiB), nameOf(p.verdict));
     }

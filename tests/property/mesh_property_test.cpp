@@ -23,13 +23,20 @@ Json randomMeshDocument() {
     Json document;
     const int layers = *rc::gen::inRange(2, 7), heads = *rc::gen::element(4, 8), size = heads * 32;
     const bool experts = *rc::gen::inRange(0, 4) == 0;
-    Json model = {{"model_type", experts ? "mixtral" : "llama"}, {"num_hidden_layers", layers}, {"num_attention_heads", heads}, {"num_key_value_heads", *rc::gen::element(2, heads)},
+    const std::string kind = experts ? *rc::gen::element(std::string("mixtral"), std::string("qwen3_moe"), std::string("deepseek_v3")) : std::string("llama");
+    Json model = {{"model_type", kind}, {"num_hidden_layers", layers}, {"num_attention_heads", heads}, {"num_key_value_heads", *rc::gen::element(2, heads)},
                   {"hidden_size", size}, {"intermediate_size", 4 * size}, {"vocab_size", *rc::gen::element(1000, 32000)}, {"max_position_embeddings", 512}, {"tie_word_embeddings", false}};
     if (experts) {
-        model["num_local_experts"] = 8;
+        model[kind == "deepseek_v3" ? "n_routed_experts" : "num_local_experts"] = 8;
         model["num_experts_per_tok"] = 2;
+        model["moe_intermediate_size"] = 64;
+        model["decoder_sparse_step"] = *rc::gen::element(1, 2);
     } else {
         model["tie_word_embeddings"] = *rc::gen::arbitrary<bool>();
+    }
+    if (kind == "deepseek_v3") {
+        model.update(Json{{"num_key_value_heads", heads}, {"first_k_dense_replace", *rc::gen::element(0, 1)}, {"q_lora_rank", *rc::gen::element(Json(nullptr), Json(96))}, {"kv_lora_rank", 64},
+                          {"qk_nope_head_dim", 32}, {"qk_rope_head_dim", 16}, {"v_head_dim", 32}, {"n_group", 2}, {"mtp_num_layers", *rc::gen::element(0, 1, 2)}});
     }
     document["model"] = model;
     document["device"] = *rc::gen::element(std::string("h100-sxm"), std::string("a100-80gb-sxm"), std::string("l4"));
@@ -41,9 +48,16 @@ Json randomMeshDocument() {
                             {"recompute", *rc::gen::element(std::string("none"), std::string("selective"), std::string("full"))},
                             {"gradient_clipping", *rc::gen::arbitrary<bool>()}};
     Json strategy = {{"name", *rc::gen::elementOf(meshStrategies())}, {"tp", *rc::gen::element(1, 2, 4)}, {"pp", *rc::gen::element(1, 1, 2)}, {"cp", *rc::gen::element(1, 1, 2)}};
-    if (experts) strategy["ep"] = *rc::gen::element(1, 2, 4);
     strategy["sequence_parallel"] = *rc::gen::arbitrary<bool>();
     if (strategy["name"] == "megatron" && strategy["tp"] != 1 && strategy["sequence_parallel"] == true) strategy["tp_comm_overlap"] = *rc::gen::arbitrary<bool>();
+    if (experts) {
+        strategy["ep"] = *rc::gen::element(1, 2, 4);
+        const bool megatron = strategy["name"] == "megatron";
+        if (megatron && strategy["sequence_parallel"] == true) strategy["etp"] = *rc::gen::element(Json(nullptr), Json(1));
+        if (megatron) strategy["moe_token_dispatcher"] = *rc::gen::element(std::string("alltoall"), std::string("flex"));
+        if (megatron && strategy["ep"] != 1 && strategy["pp"] == 1) strategy["overlap_moe_expert_parallel_comm"] = *rc::gen::arbitrary<bool>();
+    }
+    document["training"]["gated_activation"] = *rc::gen::element(std::string("eager"), std::string("fused"), std::string("fused-in-place"));
     strategy["tensor_style"] = *rc::gen::element(std::string("megatron"), std::string("megatron"), std::string("picotron"));
     strategy["pipeline_schedule"] = *rc::gen::element(std::string("gpipe"), std::string("1f1b"), std::string("interleaved"));
     strategy["context_kind"] = *rc::gen::element(std::string("ring"), std::string("ulysses"));

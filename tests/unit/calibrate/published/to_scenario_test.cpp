@@ -295,5 +295,56 @@ TEST(ToScenario, TorchtuneShardsEveryLayerApart) {
     EXPECT_EQ(m.scenario.training.rmsNorm, NormKernel::Fused);
 }
 
+PublishedRecord bridge(const char* hardware, const char* model, const char* strategy, const char* release) {
+    PublishedRecord one = record(hardware, model, strategy, R"j({"tokens_per_s_per_gpu": 1000})j", "", "NVIDIA-NeMo/Megatron-Bridge");
+    one.family = "megatron-bridge";
+    one.json["source"]["release"] = release;
+    return one;
+}
+
+constexpr const char* kGb200x256 = R"j({"gpu": "GB200", "gpus_per_node": 4, "nodes": 64, "n_gpus": 256, "interconnect": "NVL72 NVLink5 + IB"})j";
+constexpr const char* kDeepSeekOnGb200 = R"j({"kind": "zero1 (Megatron distributed optimizer)", "tp": 1, "pp": 4, "cp": 1, "vp": 4, "ep": 64, "micro_batch": 1, "global_batch": 4096, "precision": "MXFP8"})j";
+
+TEST(ToScenario, MapsDeepSeekV3WithItsPredictionModuleLayoutAndDispatcher) {
+    const MappedRecord m = mapped(bridge(kGb200x256, R"j({"name": "DeepSeekV3", "seq_len": 4096})j", kDeepSeekOnGb200, "26.04 NeMo Container"));
+    const auto& spec = std::get<TransformerSpec>(m.scenario.model.architecture);
+    EXPECT_EQ(spec.layers, 61);
+    EXPECT_EQ(spec.predictionModules, 1);
+    EXPECT_EQ(m.scenario.parallel.ep, 64);
+    EXPECT_EQ(m.scenario.parallel.tokenDispatcher, "flex");
+    // Sixteen chunks: fifteen of four blocks, one and the module in the last.
+    std::vector<std::int64_t> layout(15, 4);
+    layout.push_back(2);
+    EXPECT_EQ(m.scenario.parallel.pipelineLayout, layout);
+    EXPECT_FALSE(m.scenario.parallel.overlapExpertExchange);
+    EXPECT_EQ(std::get<TransformerSpec>(mapped(bridge(kGb200x256, R"j({"name": "DeepSeekV3 (w/o MTP)", "seq_len": 4096})j", kDeepSeekOnGb200, "26.04")).scenario.model.architecture).predictionModules, 0);
+    // From 26.06 on the recipe overlaps the experts' communication.
+    EXPECT_TRUE(mapped(bridge(kGb200x256, R"j({"name": "DeepSeekV3", "seq_len": 4096})j", kDeepSeekOnGb200, "26.06 NeMo Container")).scenario.parallel.overlapExpertExchange);
+}
+
+TEST(ToScenario, MapsQwen3OnH100WithWholeExpertsAndAnAccountOfEmbeddingAndLoss) {
+    const MappedRecord m = mapped(bridge(R"j({"gpu": "H100", "gpus_per_node": 8, "nodes": 32, "n_gpus": 256, "interconnect": "NVLink4 + IB"})j", R"j({"name": "Qwen3_235B_a22B", "seq_len": 4096})j",
+                                         R"j({"kind": "zero1 (Megatron distributed optimizer)", "tp": 2, "pp": 8, "cp": 1, "vp": 4, "ep": 32, "micro_batch": 1, "global_batch": 8192, "precision": "FP8"})j", "26.02"));
+    EXPECT_EQ(m.scenario.model.name, "qwen3-235b-a22b");
+    EXPECT_EQ(m.scenario.parallel.etp, 1);
+    EXPECT_EQ(m.scenario.parallel.tokenDispatcher, "alltoall");
+    EXPECT_TRUE(m.scenario.parallel.overlapExpertExchange);
+    // 94 blocks, embedding and loss: 96 over 32 chunks.
+    std::vector<std::int64_t> layout(32, 3);
+    layout.front() = layout.back() = 2;
+    EXPECT_EQ(m.scenario.parallel.pipelineLayout, layout);
+}
+
+TEST(ToScenario, TakesTruncatedDeepSeekModelsAsTheSourceTrainedThem) {
+    const MappedRecord m = mapped(record(R"j({"gpu": "B200-SXM", "gpus_per_node": 8, "nodes": 1, "n_gpus": 8, "interconnect": "NVLink5"})j",
+                                         R"j({"name": "deepseek_v3 truncated to 4 layers", "layers": 4, "hidden": 7168, "heads": 128, "kv_heads": 128, "ffn": 18432, "vocab": 129280, "seq_len": 4096})j",
+                                         R"j({"kind": "zero1 (Megatron distributed optimizer)", "tp": 1, "pp": 1, "ep": 8, "micro_batch": 1, "grad_accum": 4, "global_batch": 32, "precision": "bf16", "act_ckpt": "none"})j"));
+    const auto& spec = std::get<TransformerSpec>(m.scenario.model.architecture);
+    EXPECT_EQ(spec.layers, 4);
+    EXPECT_THAT(spec.denseLayers, ElementsAre(0));
+    EXPECT_EQ(spec.predictionModules, 0);
+    EXPECT_EQ(m.scenario.parallel.tokenDispatcher, "alltoall");
+}
+
 }  // namespace
 }  // namespace ringside
