@@ -138,6 +138,11 @@ Result<std::vector<ProgramPart>> programParts(const StrategyInput& input, const 
                 }
             }
             TRY(const std::vector<LayerRange> cut, cutIntoChunks(*workload, mesh.pp * chunksPerStage, parallel.pipelineLayout));
+            // Megatron's rule too: whoever shares the embedding's table is with the head, for the first and the last stage add up its gradient.
+            for (const TiedParameter& tie : workload->ties)
+                if (mesh.pp > 1 && static_cast<std::size_t>(tie.layer) < cut.back().begin)
+                    return badInput("strategy.pp", fmt::format("'{}', which shares the embedding, is not in the last of {} pipeline chunks; use fewer stages, or give strategy.pipeline_layout",
+                                                               workload->layers[static_cast<std::size_t>(tie.layer)].name, cut.size()));
             for (std::int64_t stage = 0; stage < mesh.pp; ++stage) {
                 ProgramPart part;
                 part.workload = workload;

@@ -118,6 +118,22 @@ TEST(Pipeline, StagesThatCannotBeFilledAreRefused) {
     EXPECT_THAT(refusal("{'model': 'gpt2', 'device': 'h100-sxm', 'devices': 8, 'strategy': {'name': 'ddp', 'tp': 3}}"), HasSubstr("does not divide 8 devices"));
 }
 
+TEST(Pipeline, WhoeverSharesTheEmbeddingIsInTheLastStage) {
+    const auto written = [](int modules) {
+        return writeSchedule(scenarioOf(fmt::format("{{'model': {{'model_type': 'deepseek_v3', 'hidden_size': 256, 'intermediate_size': 512, 'num_hidden_layers': 2, 'num_attention_heads': 4, 'num_key_value_heads': 4, "
+                                                  "'vocab_size': 1000, 'max_position_embeddings': 512, 'n_routed_experts': 8, 'num_experts_per_tok': 2, 'moe_intermediate_size': 64, 'first_k_dense_replace': 0, "
+                                                  "'q_lora_rank': null, 'kv_lora_rank': 64, 'qk_nope_head_dim': 32, 'qk_rope_head_dim': 16, 'v_head_dim': 32, 'n_group': 2, 'topk_group': 1, 'mtp_num_layers': {}}}, "
+                                                  "'device': 'h100-sxm', 'devices': {}, 'strategy': {{'name': 'ddp', 'pp': {}}}, 'training': {{'grad_accum': 4}}}}",
+                                                  modules, 2 + modules, 2 + modules)));
+    };
+    const Result<Schedule> one = written(1);  // block, block, module
+    ASSERT_TRUE(one) << one.error().toString();
+    EXPECT_TRUE(validateSchedule(*one));
+    const Result<Schedule> two = written(2);  // the first module would stand before the last stage
+    ASSERT_FALSE(two);
+    EXPECT_THAT(two.error().toString(), HasSubstr("which shares the embedding, is not in the last of 4 pipeline chunks"));
+}
+
 TEST(Pipeline, AnInterleavedOneCannotReduceInEveryMicroStep) {
     const Result<Prediction> refused = predict(pipeline("'pp': 4, 'pipeline_schedule': 'interleaved', 'no_sync': false", 8, 8));
     ASSERT_FALSE(refused);
