@@ -5,9 +5,17 @@
 namespace ringside {
 namespace {
 
+/// Passes of a block that a step writes out: an interleaved pipeline comes to no steady state, so each of its micro-batches counts.
+constexpr std::int64_t kMostPasses = 4000;
+bool isQuickToPredict(const Scenario& scenario) {
+    if (scenario.parallel.pp == 1 || scenario.parallel.pipelineSchedule != "interleaved") return true;
+    const auto* spec = std::get_if<TransformerSpec>(&scenario.model.architecture);
+    return spec == nullptr || spec->layers * scenario.training.gradAccum <= kMostPasses;
+}
+
 void addTraining(std::vector<FitRow>& rows, const PublishedRecord& record, const PublishedRun& run) {
     const auto measured = measuredStepSeconds(record, run.mapped.scenario);
-    if (!measured || !peakCheck(run.predicted, *measured).believable) return;
+    if (!measured || !peakCheck(run.predicted, *measured).believable || !isQuickToPredict(run.mapped.scenario)) return;
     FitRow row{record.id, record.repository, FitRows::Training, run.mapped.scenario.cluster.nodes.front().kind.device, *measured, {}};
     const Scenario* scenario = &run.mapped.scenario;
     row.predict = [scenario](const PublishedFigures& figures) -> Result<double> {

@@ -21,8 +21,8 @@ struct FitRow {
     std::function<Result<double>(const PublishedFigures&)> predict;
 };
 
-/// Rows of a fit, in the order of the records: at most `mostPerSource` of each repository and kind, spread evenly. Flagged records and those that cannot be
-/// predicted give none. `runs` as prepareRuns gives them; they must outlive the rows.
+/// Rows of a fit, in the order of the records: at most `mostPerSource` of each repository and kind, spread evenly. Flagged records, those that cannot be
+/// predicted, and steps of interleaved pipelines with thousands of passes (a fit predicts each row thousands of times) give none. `runs` as prepareRuns gives them; they must outlive the rows.
 std::vector<FitRow> fitRows(const std::vector<PublishedRecord>& records, const std::vector<PublishedRun>& runs, const Catalogs& catalogs, std::size_t mostPerSource);
 
 /// What kernels.json gives: matmuls (rows of a table, or the best shape of a device) and attention. Other kinds of kernel tables: none.
