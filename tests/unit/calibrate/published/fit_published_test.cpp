@@ -141,6 +141,23 @@ std::vector<PublishedRecord> publishedRecords() {
     return records;
 }
 
+// Twelve blocks in four stages of three chunks, two replicas: 4 or 2,048 micro-batches, so 48 or 24,576 passes of a block.
+TEST(FitRows, LeaveOutInterleavedPipelinesOfThousandsOfPasses) {
+    Json list = Json::array();
+    for (const int batch : {8, 4096}) {
+        Json run = runOf(fmt::format("batch-{}", batch), "a/one", "A100-80GB-SXM", 8, 1, "bf16");
+        run["strategy"] = {{"kind", "zero1 (Megatron distributed optimizer)"}, {"pp", 4}, {"vp", 3}, {"micro_batch", 1}, {"global_batch", batch}, {"precision", "bf16"}, {"act_ckpt", "none"}};
+        run["measured"]["step_time_s"] = batch;
+        list.push_back(run);
+    }
+    const std::vector<PublishedRecord> records = recordsFromJson(list, "made").value();
+    const std::vector<PublishedRun> runs = prepareRuns(records, catalogs());
+    for (const PublishedRun& run : runs) EXPECT_EQ(run.reason, "");
+    const std::vector<FitRow> rows = fitRows(records, runs, catalogs(), 120);
+    ASSERT_EQ(rows.size(), 1U);
+    EXPECT_EQ(rows[0].id, "batch-8");
+}
+
 TEST(ShippedFigures, AreFewBesideTheRunsThatTheyPredict) {
     std::size_t runs = 0;
     for (const PublishedRecord& record : publishedRecords()) runs += record.kind == RecordKind::Training ? 1 : 0;

@@ -1,6 +1,8 @@
 // Representative records of each family, and what they become.
 #include "calibrate/published/to_scenario.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -333,6 +335,19 @@ TEST(ToScenario, MapsQwen3OnH100WithWholeExpertsAndAnAccountOfEmbeddingAndLoss) 
     std::vector<std::int64_t> layout(32, 3);
     layout.front() = layout.back() = 2;
     EXPECT_EQ(m.scenario.parallel.pipelineLayout, layout);
+}
+
+TEST(ToScenario, OverlapsTensorCollectivesWhereMegatronBridgesRecipesDo) {
+    const auto overlaps = [](const char* model, const char* strategy) {
+        const MappedRecord m = mapped(bridge(kGb200x256, model, strategy, "26.04 NeMo Container"));
+        const bool assumed = std::count_if(m.assumed.begin(), m.assumed.end(), [](const std::string& one) { return one.starts_with("tensor-parallel overlap"); }) > 0;
+        EXPECT_EQ(assumed, m.scenario.parallel.tpCommOverlap);
+        return m.scenario.parallel.tpCommOverlap;
+    };
+    EXPECT_TRUE(overlaps(R"j({"name": "LLAMA3_70B", "seq_len": 8192})j", R"j({"kind": "zero1 (Megatron distributed optimizer)", "tp": 2, "pp": 4, "vp": 5, "micro_batch": 1, "global_batch": 256, "precision": "FP8"})j"));
+    EXPECT_FALSE(overlaps(R"j({"name": "LLAMA3_70B", "seq_len": 8192})j", R"j({"kind": "zero1 (Megatron distributed optimizer)", "tp": 1, "pp": 4, "vp": 5, "micro_batch": 1, "global_batch": 256, "precision": "FP8"})j"));
+    EXPECT_FALSE(overlaps(R"j({"name": "DeepSeekV3", "seq_len": 4096})j",
+                          R"j({"kind": "zero1 (Megatron distributed optimizer)", "tp": 2, "pp": 4, "vp": 4, "ep": 64, "micro_batch": 1, "global_batch": 4096, "precision": "MXFP8"})j"));
 }
 
 TEST(ToScenario, TakesTruncatedDeepSeekModelsAsTheSourceTrainedThem) {
