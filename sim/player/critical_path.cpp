@@ -1,6 +1,7 @@
 #include "sim/player/critical_path.h"
 
 #include <algorithm>
+#include <span>
 
 namespace ringside {
 namespace {
@@ -60,6 +61,16 @@ std::vector<LastPush> lastPushes(const Schedule& schedule, const Timeline& timel
     for (const ServerSlice& slice : timeline.server)
         if (slice.kind == ServerSlice::Kind::Apply) last[slice.key].applied = slice.end;
     return last;
+}
+
+/// What the host stood still for before it could issue `t`, as far ahead of its stream as it may get; kNone: it did not.
+TaskId hostWaitedFor(const RankProgram& program, std::span<const TaskTimes> times, std::span<const TaskId> previous, std::size_t runAhead, TaskId t) {
+    if (runAhead == 0 || t == 0 || program.tasks[t].stream == kHostStream) return kNone;
+    TaskId awaited = t;
+    for (std::size_t i = 0; i <= runAhead && awaited != kNone; ++i) awaited = previous[awaited];
+    const TaskTimes& before = times[t - 1];
+    const Time hostCame = program.tasks[t - 1].stream == kHostStream ? before.end : before.issued;
+    return awaited != kNone && times[awaited].end > hostCame ? awaited : kNone;
 }
 
 }  // namespace
@@ -159,15 +170,16 @@ std::vector<PathSegment> criticalPath(const Schedule& schedule, const Timeline& 
         consider(previous[schedule.classes[c].program][t]);
         consider(previousCollective[schedule.classes[c].program][t]);
         if (program.tasks[t].stream != kHostStream && mine[t].issued >= cursor && latest < cursor) {
-            // The host was late. Its time since it last waited is host time; go on from that wait.
-            TaskId sync = t;
-            while (sync > 0 && program.tasks[sync].kind != TaskKind::HostSync) --sync;
-            const bool waited = program.tasks[sync].kind == TaskKind::HostSync;
-            const Time from = waited ? std::min(mine[sync].end, cursor) : Time();
+            // The host was late. Its time since it last waited is host time; go on from that wait: a sync, or a stream that it was far enough ahead of.
+            const auto standsStill = [&](TaskId at) { return hostWaitedFor(program, mine, previous[schedule.classes[c].program], timeline.runAhead[c], at); };
+            TaskId sync = t, awaited = standsStill(t);
+            while (sync > 0 && program.tasks[sync].kind != TaskKind::HostSync && awaited == kNone) awaited = standsStill(--sync);
+            const bool synced = program.tasks[sync].kind == TaskKind::HostSync;
+            const Time from = awaited != kNone ? std::min(mine[awaited].end, cursor) : synced ? std::min(mine[sync].end, cursor) : Time();
             if (from < cursor) path.push_back({PathKind::Host, c, t, from, cursor});
             cursor = from;
-            if (!waited || cursor <= Time()) break;
-            t = sync;
+            if ((awaited == kNone && !synced) || cursor <= Time()) break;
+            t = awaited != kNone ? awaited : sync;
             continue;
         }
         if (cause == kNone) {

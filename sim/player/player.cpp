@@ -86,6 +86,7 @@ public:
             ClassState& state = classes_[c];
             state.program = &schedule.programs[schedule.classes[c].program];
             state.prices = &prices.nodes[schedule.classes[c].nodeGroup];
+            timeline_.runAhead.push_back(state.prices->runAhead);
             state.streams.resize(state.program->streams.size());
             const std::size_t tasks = state.program->tasks.size();
             timeline_.classes[c].resize(tasks);

@@ -36,6 +36,7 @@ struct Timeline {
     Time stepTime;    ///< repeated micro-steps included
     Time steadyBegin, steadyPeriod;  ///< the micro-step that stands for several: when it began and how long it took
     bool steadyConverged = true;     ///< the one before it took as long: repeating it is exact
+    std::vector<std::size_t> runAhead;  ///< [class] tasks that the host issued to a stream ahead of the one that ran; 0: as many as it could
     std::vector<ServerSlice> server; ///< what each parameter server does meanwhile
     std::optional<AsyncOutcome> async;  ///< where workers do not wait for each other; `classes` then shows a mean iteration
     std::uint64_t events = 0;

@@ -59,6 +59,23 @@ TEST(CriticalPath, AHostBoundStepIsHostTime) {
     EXPECT_EQ(host, ns(50));
 }
 
+TEST(CriticalPath, AHostThatMayNotGetFurtherAheadWaitsForTheDevice) {
+    // Launches of 5 ns, kernels of 100 and 1 ns in turn, at most one issued ahead of the running one. After the first launch the host
+    // waits for each long kernel and then launches the next, while the short one runs and is over: 526 ns in all, of which the long
+    // kernels take 5·100, the last short one 1, and the host five launches of 5.
+    TinyStep step;
+    step.launch(5, 5);
+    step.prices.nodes[0].runAhead = 1;
+    for (int i = 0; i < 5; ++i) {
+        step.kernel(kCompute, {100});
+        step.kernel(kCompute, {1});
+    }
+    Time host;
+    for (const PathSegment& segment : pathOf(step))
+        if (segment.kind == PathKind::Host) host += segment.end - segment.begin;
+    EXPECT_EQ(host, ns(5 + 4 * 5));
+}
+
 TEST(CriticalPath, CrossesToTheRankThatArrivedLast) {
     // Class 1 is the slow one: its kernel 0–300, then the all-reduce 300–350.
     TinyStep step({1, 1});
