@@ -1,9 +1,7 @@
 #include "calibrate/execute/run_ranks.h"
 
 #include <mutex>
-#include <thread>
 
-#include <sched.h>
 #include <sys/prctl.h>
 
 #include <fmt/format.h>
@@ -11,6 +9,7 @@
 #include "calibrate/comm/gloo_communicator.h"
 #include "calibrate/comm/prompt_thread.h"
 #include "calibrate/execute/awake_cores.h"
+#include "calibrate/execute/rank_cores.h"
 #include "calibrate/ranks/launch.h"
 
 namespace ringside {
@@ -20,21 +19,19 @@ namespace {
 void wakeOnTime() { prctl(PR_SET_TIMERSLACK, 1UL); }
 
 /// All threads of the rank, those of the collectives too, on cores of its own. Called before any of them exists.
-int stayOnCores(const RankEnv& env, int localRanks, int threads) {
-    const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-    if (localRanks * threads > cores) return -1;
-    cpu_set_t own;
-    CPU_ZERO(&own);
-    const int first = env.rank * threads;  // over a shaped link each rank is the first of its node, but all are on this machine
-    for (int i = 0; i < threads; ++i) CPU_SET(static_cast<unsigned>(first + i), &own);
-    return sched_setaffinity(0, sizeof own, &own) == 0 ? first : -1;  // where the host forbids it, it goes without
+void takeCores(RankContext& context, const RunRanksOptions& options) {
+    // Over a shaped link each local rank is the first of its node, but all are on this machine.
+    const bool forked = options.localRanks > 0;
+    const int place = forked ? context.env.rank : context.env.localRank, ranks = forked ? options.localRanks : context.env.localSize;
+    const std::optional<int> first = ranks > 0 ? firstCoreOf(allowedCores(), place, ranks, options.threads) : std::nullopt;
+    if (first && stayOnCores(*first, options.threads)) context.firstCore = *first;
+    if (forked && context.firstCore < 0) PromptScope::forbid();
 }
 
 Result<std::string> runAsRank(const RankEnv& env, const RunRanksOptions& options, const GlooWorldOptions& gloo, const RankWork& work, std::function<void(const std::string&)> progress) {
     wakeOnTime();
     RankContext context{env, nullptr, -1, std::move(progress)};
-    if (options.localRanks > 0) context.firstCore = stayOnCores(env, options.localRanks, options.threads);
-    if (options.localRanks > 0 && context.firstCore < 0) PromptScope::forbid();
+    takeCores(context, options);
     const AwakeCores awake(context.firstCore, context.firstCore < 0 ? 0 : options.threads);
     std::unique_ptr<CommWorld> world;
     if (env.size > 1) {

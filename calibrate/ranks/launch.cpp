@@ -198,8 +198,8 @@ private:
                 }
                 if (i != 0) listening = Socket();
                 const int rank = static_cast<int>(i);
-                const int localRank = options_.link != nullptr ? rank % options_.ranksPerNode : rank;
-                LocalRank self({rank, static_cast<int>(children_.size()), localRank, address, port, "local", listening.release()}, board_);
+                const int ranks = static_cast<int>(children_.size()), localSize = options_.link != nullptr ? options_.ranksPerNode : ranks;
+                LocalRank self({rank, ranks, rank % localSize, localSize, address, port, "local", listening.release()}, board_);
                 runRank(self, board_, options_, body_, ends[i].get());
             }
             children_[i].pid = pid;

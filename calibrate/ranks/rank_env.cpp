@@ -1,6 +1,8 @@
 #include "calibrate/ranks/rank_env.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -26,14 +28,25 @@ Result<int> parseNumber(std::string_view name, const std::string& text, int low,
 constexpr int kMostRanks = 1'000'000;
 
 struct Launcher {
-    std::string_view name, rank, size, localRank, howTo;
+    std::string_view name, rank, size, localRank, localSize, howTo;
 };
-constexpr Launcher kTorchrun = {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "start the program with torchrun, or unset them all to run alone"};
-constexpr Launcher kOpenMpi = {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+constexpr Launcher kTorchrun = {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "start the program with torchrun, or unset them all to run alone"};
+constexpr Launcher kOpenMpi = {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
                                "start the program with mpirun, or unset them all to run alone"};
-constexpr Launcher kSlurm = {"SLURM", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "start the program with srun, or unset them all to run alone"};
+constexpr Launcher kSlurm = {"SLURM", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE", "start the program with srun, or unset them all to run alone"};
 
-/// Rank, size and local rank. REQUIRES: at least one of rank and size is set.
+/// SLURM says it for all nodes in one list.
+Result<int> localSizeOf(const EnvLookup& lookup, const Launcher& launcher, const std::string& text) {
+    if (launcher.name != kSlurm.name) return parseNumber(launcher.localSize, text, 1, kMostRanks);
+    const std::optional<std::string> id = valueOf(lookup, "SLURM_NODEID");
+    if (!id) return 0;
+    TRY(const int node, parseNumber("SLURM_NODEID", *id, 0, kMostRanks));
+    Result<int> tasks = tasksOfNode(text, node);
+    if (!tasks) return badInput(std::string(launcher.localSize), tasks.error().message);
+    return tasks;
+}
+
+/// Rank, size, local rank and local size. REQUIRES: at least one of rank and size is set.
 Result<RankEnv> whoAmI(const EnvLookup& lookup, const Launcher& launcher) {
     const std::optional<std::string> rank = valueOf(lookup, launcher.rank), size = valueOf(lookup, launcher.size);
     if (!rank || !size) {
@@ -55,6 +68,13 @@ Result<RankEnv> whoAmI(const EnvLookup& lookup, const Launcher& launcher) {
         if (env.localRank > env.rank) {
             return badInput(std::string(launcher.localRank), fmt::format("found {}, but {}={}: a rank on this machine is never above the rank of all",
                                                                          env.localRank, launcher.rank, env.rank));
+        }
+        if (const std::optional<std::string> localSize = valueOf(lookup, launcher.localSize)) {
+            TRY(env.localSize, localSizeOf(lookup, launcher, *localSize));
+        }
+        if (env.localSize > 0 && env.localRank >= env.localSize) {
+            return badInput(std::string(launcher.localRank), fmt::format("found {}, but {} says that this machine has {} ranks; check how the program was started",
+                                                                         env.localRank, launcher.localSize, env.localSize));
         }
     }
     return env;
@@ -140,6 +160,25 @@ Result<std::string> firstHostOf(std::string_view hostList) {
     }
     if (host.empty()) return badInput("", fmt::format("found '{}', expected a host list such as node[01-04,07]", hostList));
     return host;
+}
+
+Result<int> tasksOfNode(std::string_view tasksPerNode, int node) {
+    const std::string list(tasksPerNode);
+    int nodes = 0;
+    for (std::size_t at = 0; at < list.size();) {
+        int tasks = 0, times = 1, length = 0;
+        if (std::sscanf(list.c_str() + at, "%d%n", &tasks, &length) != 1 || tasks < 1) break;
+        at += static_cast<std::size_t>(length);
+        if (at < list.size() && list[at] == '(') {
+            length = 0;
+            if (std::sscanf(list.c_str() + at, "(x%d)%n", &times, &length) != 1 || length == 0 || times < 1) break;
+            at += static_cast<std::size_t>(length);
+        }
+        nodes += std::min(times, kMostRanks);
+        if (node < nodes) return tasks;
+        if (at < list.size() && list[at++] != ',') break;
+    }
+    return badInput("", fmt::format("found '{}', expected the tasks of each node such as 4(x2),1, of node {} too", list, node));
 }
 
 Result<std::optional<RankEnv>> rankEnvFrom(const EnvLookup& lookup) {

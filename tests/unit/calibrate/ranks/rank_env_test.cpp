@@ -71,6 +71,32 @@ TEST(RankEnv, IsReadFromWhatLaunchersSet) {
     }
 }
 
+TEST(RankEnv, KnowsHowManyRanksTheMachineHasWhereTheLauncherSaysSo) {
+    const std::vector<std::tuple<Variables, int>> cases = {
+        {{{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}}, 4},
+        {{{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "a"}}, 0},
+        {{{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}}, 0},  // but which of them this one is, it does not say
+        {{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}, 2},
+        // Nodes 0 and 1 have three tasks each, node 2 has one: rank 6 is alone there.
+        {{{"SLURM_PROCID", "6"}, {"SLURM_NTASKS", "7"}, {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "2"}, {"SLURM_STEP_TASKS_PER_NODE", "3(x2),1"}, {"MASTER_ADDR", "a"}}, 1},
+        {{{"SLURM_PROCID", "6"}, {"SLURM_NTASKS", "7"}, {"SLURM_LOCALID", "0"}, {"SLURM_STEP_TASKS_PER_NODE", "3(x2),1"}, {"MASTER_ADDR", "a"}}, 0},
+    };
+    for (const auto& [variables, localSize] : cases) {
+        const auto env = rankEnvWith(variables);
+        ASSERT_TRUE(env.has_value()) << env.error().toString();
+        EXPECT_EQ((*env)->localSize, localSize);
+    }
+}
+
+TEST(TasksPerNode, AreRunsOfEqualNumbers) {
+    EXPECT_EQ(*tasksOfNode("4", 0), 4);
+    EXPECT_EQ(*tasksOfNode("4(x2),1", 1), 4);
+    EXPECT_EQ(*tasksOfNode("4(x2),1", 2), 1);
+    EXPECT_EQ(*tasksOfNode("2,3(x10),4", 10), 3);
+    for (const char* bad : {"", "x", "4(2)", "4(x", "4(x0)", "0", "-1", "4;4"}) EXPECT_FALSE(tasksOfNode(bad, 1).has_value()) << bad;
+    EXPECT_FALSE(tasksOfNode("4(x2),1", 3).has_value());
+}
+
 TEST(RankEnv, IsNothingWithoutALauncher) {
     for (const Variables& variables : {Variables{}, Variables{{"MASTER_ADDR", "n1"}}, Variables{{"RANK", ""}},
                                        // A batch script is one process, whatever the job was given.
@@ -94,6 +120,8 @@ TEST(RankEnv, ThatIsHalfSetOrContradictoryIsRefusedWithWhatToDo) {
         {{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}, {"MASTER_ADDR", "a"}}, "LOCAL_RANK", "never above"},
         {{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "70000"}}, "MASTER_PORT", "65535"},
         {{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "80x"}}, "MASTER_PORT", "'80x'"},
+        {{{"RANK", "3"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}}, "LOCAL_RANK", "has 2 ranks"},
+        {{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_LOCALID", "1"}, {"SLURM_NODEID", "0"}, {"SLURM_STEP_TASKS_PER_NODE", "two"}}, "SLURM_STEP_TASKS_PER_NODE", "'two'"},
         {{{"SLURM_PROCID", "1"}}, "SLURM_NTASKS", "srun"},
         {{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}}, "SLURM_JOB_NODELIST", "MASTER_ADDR"},
         {{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_JOB_NODELIST", "n[1-2"}}, "SLURM_JOB_NODELIST", "closed brackets"},
