@@ -24,7 +24,7 @@ PromptScope::PromptScope() {
     const int policy = sched_getscheduler(0);
     sched_param param{};
     if (policy < 0 || sched_getparam(0, &param) != 0) return;
-    if (!setScheduling(SCHED_FIFO, kPriority)) {
+    if (!setScheduling(SCHED_RR, kPriority)) {
         allowedHere = false;
         return;
     }

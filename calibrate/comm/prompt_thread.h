@@ -9,7 +9,9 @@ namespace ringside {
 /// Why: a message that arrives wakes Gloo's network thread, and a kernel that runs on the core would first use up its time slice, 3 ms
 /// or so. And Gloo's threads turn round and round while they wait for each other: the network thread for the lock of a connection, a
 /// collective for the network thread to be done with its buffer. If one interrupts the other, both stand still until a slice is over.
-/// All of them in one class of first come, first served: none interrupts another, and all interrupt kernels.
+/// All of them in one class: none interrupts another before its time slice (100 ms) is over, and all interrupt kernels. Without slices a
+/// run hung now and then: one that holds a connection's lock and has to wait, as for a page of memory, comes behind the network thread,
+/// which turns round for that very lock and never stops.
 class PromptScope {
 public:
     PromptScope();
