@@ -296,13 +296,14 @@ void addUtilisation(Prediction& prediction, const Scenario& scenario, const Work
     double again = 0, all = 0;
     for (std::size_t l = 0; l < workload.layers.size(); ++l) {
         const LayerType& type = workload.typeOf(l);
-        const std::size_t needed = scenario.training.recomputeEarlyStop ? static_cast<std::size_t>(planLayer(type, Recompute::Full).neededAgain) : type.ops.size();
+        const std::size_t needed = scenario.training.recomputeEarlyStop ? static_cast<std::size_t>(planLayer(type, scenario.training).neededAgain) : type.ops.size();
+        std::vector<bool> runsAgain(type.ops.size(), false);
+        if (scenario.training.recompute == Recompute::Full && type.isBlock) std::fill_n(runsAgain.begin(), needed, true);
+        for (const RecomputeSegment& segment : recomputedSegments(type, scenario.training)) std::fill(runsAgain.begin() + segment.first, runsAgain.begin() + segment.last + 1, true);
         for (std::size_t o = 0; o < type.ops.size(); ++o)
             for (const KernelWork& kernel : type.ops[o].forward) {
                 all += kernel.flops;
-                const bool full = scenario.training.recompute == Recompute::Full && type.isBlock && o < needed;
-                const bool core = scenario.training.recompute == Recompute::Selective && type.ops[o].attentionCore;
-                if (full || core) again += kernel.flops;
+                if (runsAgain[o]) again += kernel.flops;
             }
     }
     prediction.hfu = prediction.mfu * (1 + (all > 0 ? again / all / 3 : 0));

@@ -227,6 +227,7 @@ private:
         TRY(training.optimizer, located(optimizerByName(optimizer), given.find("optimizer").value_or(given)));
         TRY(const std::string recompute, given.stringOr("recompute", "none"));
         TRY(training.recompute, located(recomputeByName(recompute), given.find("recompute").value_or(given)));
+        TRY_VOID(readRecomputeModules(given));
         TRY_VOID(readEarlyStop(given));
         TRY(const std::string attention, given.stringOr("attention", "flash"));
         TRY(training.attention, located(attentionKernelByName(attention), given.find("attention").value_or(given)));
@@ -251,6 +252,29 @@ private:
         TRY(training.optimizerInBackward, given.boolOr("optimizer_in_backward", false));
         TRY(training.offloadActivations, given.boolOr("offload_activations", false));
         TRY(training.readLossEachStep, given.boolOr("read_loss_each_step", true));
+        return {};
+    }
+
+    /// Modules of Megatron-Core; the core of attention is what selective recompute means to everyone.
+    Result<void> readRecomputeModules(const JsonCursor& given) {
+        const auto list = given.find("recompute_modules");
+        if (!list) return {};
+        TrainingConfig& training = scenario_.training;
+        if (training.recompute != Recompute::Selective) return list->error("says what selective recompute runs again; set recompute to selective, or leave it out");
+        TRY(const std::vector<JsonCursor> items, list->items());
+        training.recomputeModules.clear();
+        const auto* spec = std::get_if<TransformerSpec>(&scenario_.model.architecture);
+        for (const JsonCursor& item : items) {
+            TRY(const std::string name, item.asString());
+            TRY(const RecomputeModule module, located(recomputeModuleByName(name), item));
+            const bool latent = module == RecomputeModule::LatentUp, shared = module == RecomputeModule::SharedExperts;
+            const bool experts = module == RecomputeModule::ExpertActivation || module == RecomputeModule::Experts || shared;
+            if (module != RecomputeModule::CoreAttention && scenario_.parallel.strategy != "megatron")
+                return item.error(fmt::format("'{}' is a module of Megatron-Core; set strategy.name to megatron, found '{}'", name, scenario_.parallel.strategy));
+            if (spec == nullptr || (latent && !spec->latent) || (experts && spec->experts == 0) || (shared && spec->sharedExperts == 0))
+                return item.error(fmt::format("{} has no module '{}'; leave it out", scenario_.model.name, name));
+            training.recomputeModules.push_back(module);
+        }
         return {};
     }
 
@@ -522,6 +546,10 @@ Json toJson(const Scenario& scenario) {
     if (!parallel.paramDtype) t["precision"] = training.precision.name;
     t["optimizer"] = nameOf(training.optimizer);
     t["recompute"] = nameOf(training.recompute);
+    if (training.recomputeModules != TrainingConfig{}.recomputeModules) {
+        t["recompute_modules"] = Json::array();
+        for (const RecomputeModule module : training.recomputeModules) t["recompute_modules"].push_back(nameOf(module));
+    }
     if (training.recomputeEarlyStop) t["recompute_early_stop"] = true;
     t["attention"] = nameOf(training.attention);
     t["framework"] = nameOf(training.framework);

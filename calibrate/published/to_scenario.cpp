@@ -323,7 +323,7 @@ private:
             training()["seq_len"] = *record_.model.seqLen;
             training()["attention"] = attention(old);
             training()["dropout"] = style_ == ModelStyle::Bert || (style_ == ModelStyle::Gpt && old);
-            training()["recompute"] = recompute();
+            mapRecompute();
             // FSDP wraps blocks in checkpoints without re-entry, which end early since PyTorch 2.1.
             if (trainer_ == Trainer::Fsdp && training()["recompute"] == "full" && !has(notes_, "torch 1.")) training()["recompute_early_stop"] = true;
             mapKernels();
@@ -390,6 +390,19 @@ private:
         return recipeOfNvidia() && has(lower(strategy_.precision), "16");
     }
 
+    /// A recipe of Megatron's names the modules that run again, none at all included.
+    void mapRecompute() {
+        const Json& given = record_.json.at("strategy");
+        if (!given.contains("recompute_modules")) {
+            training()["recompute"] = recompute();
+        } else if (given["recompute_modules"].empty()) {
+            training()["recompute"] = "none";
+        } else {
+            training()["recompute"] = "selective";
+            training()["recompute_modules"] = given["recompute_modules"];
+        }
+    }
+
     std::string recompute() {
         const std::string text = lower(strategy_.actCkpt);
         if (has(text, "full") || techniques_ >= 4) return "full";
@@ -401,10 +414,7 @@ private:
         }
         const bool recipe = out_.document["strategy"].value("use_distributed_optimizer", false) || has(kind_, "megatron-fsdp");
         if (recipe && text.empty()) {
-            // DeepSeek's and Kimi's recipes compute single modules again (recompute_modules: mla_up_proj), of which there is no model.
-            const std::string name = lower(record_.model.name);
-            const bool modules = recipeOfBridge() && (has(name, "deepseek") || has(name, "kimi"));
-            assume(modules ? "recompute not stated: none; the recipes' recompute of single modules is not modelled" : "recompute not stated: none, as in recipes with a distributed optimizer");
+            assume("recompute not stated: none, as in recipes with a distributed optimizer");
         } else if (text.empty() || has(text, "not stated")) {
             assume(kNoRecompute);
             out_.recomputeOpen = true;

@@ -1,5 +1,6 @@
 #include "model/training/training_config.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 
@@ -148,6 +149,8 @@ Result<Recompute> recomputeByName(std::string_view name) {
 namespace {
 
 constexpr std::array kRecomputes{Recompute::None, Recompute::Selective, Recompute::Full};
+constexpr std::array kRecomputeModules{RecomputeModule::CoreAttention, RecomputeModule::ExpertActivation, RecomputeModule::LayerNorm, RecomputeModule::LatentUp,
+                                       RecomputeModule::Mlp, RecomputeModule::Experts, RecomputeModule::SharedExperts};
 constexpr std::array kAttentionKernels{AttentionKernel::Flash, AttentionKernel::Flash1, AttentionKernel::Flash3, AttentionKernel::Flash4, AttentionKernel::FusedSoftmax, AttentionKernel::Math};
 constexpr std::array kFrameworks{Framework::PyTorch, Framework::HuggingFace, Framework::MegatronDeepSpeed};
 constexpr std::array kMemoryFormats{MemoryFormat::Contiguous, MemoryFormat::ChannelsLast};
@@ -172,10 +175,17 @@ Result<Kernel> kernelByName(const char* what, std::string_view name, const std::
 
 }  // namespace
 
+Result<RecomputeModule> recomputeModuleByName(std::string_view name) {
+    for (const RecomputeModule module : kRecomputeModules)
+        if (canonical(name) == canonical(nameOf(module))) return module;
+    return badInput({}, unknownName("module", name, recomputeModuleNames()));
+}
+
 Result<LossKernel> lossKernelByName(std::string_view name) { return kernelByName("loss", name, kLossKernels); }
 Result<GatedKernel> gatedKernelByName(std::string_view name) { return kernelByName("gated activation", name, kGatedKernels); }
 
 std::vector<std::string> recomputeNames() { return namesOf(kRecomputes); }
+std::vector<std::string> recomputeModuleNames() { return namesOf(kRecomputeModules); }
 std::vector<std::string> attentionKernelNames() { return namesOf(kAttentionKernels); }
 std::vector<std::string> frameworkNames() { return namesOf(kFrameworks); }
 std::vector<std::string> lossKernelNames() { return namesOf(kLossKernels); }
@@ -212,6 +222,23 @@ std::string_view nameOf(Recompute recompute) {
         case Recompute::Full: return "full";
     }
     return "?";
+}
+
+std::string_view nameOf(RecomputeModule module) {
+    switch (module) {
+        case RecomputeModule::CoreAttention: return "core_attn";
+        case RecomputeModule::ExpertActivation: return "moe_act";
+        case RecomputeModule::LayerNorm: return "layernorm";
+        case RecomputeModule::LatentUp: return "mla_up_proj";
+        case RecomputeModule::Mlp: return "mlp";
+        case RecomputeModule::Experts: return "moe";
+        case RecomputeModule::SharedExperts: return "shared_experts";
+    }
+    return "?";
+}
+
+bool TrainingConfig::recomputes(RecomputeModule module) const {
+    return recompute == Recompute::Selective && std::find(recomputeModules.begin(), recomputeModules.end(), module) != recomputeModules.end();
 }
 
 Result<AttentionKernel> attentionKernelByName(std::string_view name) {

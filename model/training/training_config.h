@@ -48,12 +48,19 @@ Result<Optimizer> optimizerByName(std::string_view name);
 std::string nameOf(const Optimizer& optimizer);
 std::vector<std::string> optimizerNames();
 
-/// None: every saved activation is kept. Selective: the core of attention is computed again in backward (Korthikanti et
+/// None: every saved activation is kept. Selective: single modules are computed again in backward, by default the core of attention (Korthikanti et
 /// al.). Full: each block keeps only its input and runs forward again in backward.
 enum class Recompute : std::uint8_t { None, Selective, Full };
 Result<Recompute> recomputeByName(std::string_view name);
 std::vector<std::string> recomputeNames();
 std::string_view nameOf(Recompute recompute);
+
+/// What selective recompute can run again (Megatron-Core's --recompute-modules): the core of attention; the activation of experts; norms before attention
+/// and before the MLP; latent attention's projections up and the heads made of them; a dense MLP; a whole mixture of experts; its shared experts.
+enum class RecomputeModule : std::uint8_t { CoreAttention, ExpertActivation, LayerNorm, LatentUp, Mlp, Experts, SharedExperts };
+Result<RecomputeModule> recomputeModuleByName(std::string_view name);
+std::vector<std::string> recomputeModuleNames();
+std::string_view nameOf(RecomputeModule module);  ///< as Megatron spells it: "core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe", "shared_experts"
 
 /// Flash: one fused kernel, no s² tensor (FlashAttention-2). Flash1: its first generation, Triton's included, at about half the speed.
 /// Flash3: what was written for Hopper (FlashAttention-3, cuDNN 9), elsewhere as Flash. Flash4: FlashAttention-4, written for Blackwell; elsewhere as Flash3. FusedSoftmax: batched matmuls that write the s² scores, scale, mask and softmax in one kernel (Megatron, Apex). Math: the
@@ -111,6 +118,7 @@ struct TrainingConfig {
     Precision precision;
     Optimizer optimizer;
     Recompute recompute = Recompute::None;
+    std::vector<RecomputeModule> recomputeModules{RecomputeModule::CoreAttention};  ///< of selective recompute
     bool recomputeEarlyStop = false;  ///< full recompute ends with the last tensor that backward needs (PyTorch's checkpoints without re-entry since 2.1)
     AttentionKernel attention = AttentionKernel::Flash;
     Framework framework = Framework::PyTorch;
@@ -131,6 +139,8 @@ struct TrainingConfig {
     double inputMsPerSample = 0;   ///< time of one loader process for a sample; 0: the input is always there
     std::int64_t inputWorkers = 4; ///< loader processes per rank
 
+    /// Selective recompute runs `module` again.
+    bool recomputes(RecomputeModule module) const;
     bool operator==(const TrainingConfig&) const = default;
 };
 

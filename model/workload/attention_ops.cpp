@@ -49,7 +49,6 @@ int flashAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyVal
     op.backward = {backward};
     if (qkv.fused()) op.backward.push_back(memoryWork("concat gradient", 2 * (q + kv)));  // split's backward joins dq, dk, dv
     if (generation == 1) addTokenGathers(op, q, kv, context);
-    op.attentionCore = true;
     op.attributes = attributesOf(shape, qkv.fused());
     return out;
 }
@@ -90,7 +89,6 @@ int mathAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValu
         op.backward.push_back(gemmWork("attention key gradient", outerKeys, attentionMath(precision), type));
         if (repeats) op.backward.push_back(memoryWork("sum repeated keys", narrow + wide));
         if (fused) op.backward.push_back(memoryWork("concat gradient", 2 * (wide + 2 * narrow)));
-        op.attentionCore = true;
         op.attributes = attributesOf(shape, fused);
     }
 
@@ -103,10 +101,9 @@ int mathAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValu
         op.saves = {probabilities};
         op.forward = {memoryWork("softmax", square + written)};
         op.backward = {memoryWork("softmax gradient", 2 * written + square)};
-        op.attentionCore = true;
         op.attributes = {s};
     }
-    if (dropped) probabilities = dropout(layer, "attn_dropout", probabilities, true);
+    if (dropped) probabilities = dropout(layer, "attn_dropout", probabilities);
 
     std::vector<KernelWork> forward;
     const int cast = castIfNeeded(layer, "probs.cast", probabilities, type, forward);
@@ -130,7 +127,6 @@ int mathAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValu
                    gemmWork("attention value gradient", outerValues, attentionMath(precision), type)};
     if (repeats) op.backward.push_back(memoryWork("sum repeated values", narrowValues + wideValues));
     if (cast != probabilities) op.backward.push_back(memoryWork("cast gradient", bytesOf(layer, cast) + bytesOf(layer, probabilities)));
-    op.attentionCore = true;
     op.attributes = attributesOf(shape, fused);
     return out;
 }
@@ -201,9 +197,12 @@ QueryKeyValue latentHeads(LayerBuilder& layer, const AttentionShape& shape, int 
 }
 
 int attention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValue qkv, AttentionKernel kernel, bool dropout) {
+    const int first = layer.opCount();
     // The fused kernel keeps a random seed instead of a mask, so dropout costs it nothing worth counting.
-    if (isFlash(kernel)) return flashAttention(layer, shape, qkv, flashGeneration(kernel));
-    return mathAttention(layer, shape, qkv, kernel == AttentionKernel::FusedSoftmax, dropout);
+    const int context = isFlash(kernel) ? flashAttention(layer, shape, qkv, flashGeneration(kernel))
+                                        : mathAttention(layer, shape, qkv, kernel == AttentionKernel::FusedSoftmax, dropout);
+    layer.recomputable(RecomputeModule::CoreAttention, first);
+    return context;
 }
 
 }  // namespace ringside

@@ -56,7 +56,6 @@ int ringAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValu
     op.saves = op.inputs;
     op.saves.push_back(out);
     op.saves.push_back(logSumExp);
-    op.attentionCore = true;
     op.attributes = {shape.heads, shape.kvHeads, shape.headDim, shape.causal, qkv.fused()};
     RingSteps& ring = op.ring;
     ring.steps = static_cast<int>(shard.cp);
@@ -103,6 +102,7 @@ int ringAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyValu
                                  memoryWork("cast key and value gradients", bytesOf(keyElements, DType::Fp32) + bytesOf(keyElements, type)));
     }
     if (qkv.fused()) inLastStep(op.backward, ring.backwardKernels, memoryWork("concat gradient", 2 * (q + bytesOf(keyElements, type))));
+    layer.recomputable(RecomputeModule::CoreAttention, layer.opCount() - 1);
     return out;
 }
 

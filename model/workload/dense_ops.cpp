@@ -235,7 +235,7 @@ int add(LayerBuilder& layer, std::string_view name, int a, int b) {
     return y;
 }
 
-int dropout(LayerBuilder& layer, std::string_view name, int x, bool attentionCore) {
+int dropout(LayerBuilder& layer, std::string_view name, int x) {
     const int y = layer.value(name, layer.at(x).shape, layer.at(x).dtype);
     const int mask = layer.value("mask", layer.at(x).shape, DType::Bool, false);
     const double all = bytesOf(layer, x) + bytesOf(layer, y) + bytesOf(layer, mask);
@@ -243,7 +243,6 @@ int dropout(LayerBuilder& layer, std::string_view name, int x, bool attentionCor
     op.saves = {mask};
     op.forward = {memoryWork("dropout", all)};
     op.backward = {memoryWork("dropout gradient", all)};
-    op.attentionCore = attentionCore;
     return y;
 }
 

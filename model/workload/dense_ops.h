@@ -33,7 +33,7 @@ int gatedActivation(LayerBuilder& layer, std::string_view name, OpKind kind, int
 /// a + b, in the wider of the two types.
 int add(LayerBuilder& layer, std::string_view name, int a, int b);
 
-int dropout(LayerBuilder& layer, std::string_view name, int x, bool attentionCore = false);
+int dropout(LayerBuilder& layer, std::string_view name, int x);
 
 /// Rows of a table for [b, s] tokens. Where the head uses the table too, whoever keeps gradients adds the two.
 /// `shards` > 1: the table is one of so many parts of the vocabulary, and rows of tokens that are not in it are zero.

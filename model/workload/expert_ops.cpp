@@ -149,7 +149,10 @@ int expertMlp(LayerBuilder& layer, int x, const ExpertShape& expert, const Exper
         op.forward.front().bytes += bytesOf(rowWeights);
         op.backward.front().bytes += 2 * bytesOf(rowWeights);
     }
-    const int down = travel.fromExperts(linear(layer, "mlp.experts.down_proj", activated, hidden, parameters.down, grouped));
+    const int act = layer.opCount() - 1;
+    const int fed = linear(layer, "mlp.experts.down_proj", activated, hidden, parameters.down, grouped);
+    layer.recomputable(RecomputeModule::ExpertActivation, act, act, act + 1);
+    const int down = travel.fromExperts(fed);
 
     const int y = layer.value("mlp", shape, layer.at(down).dtype);
     const double rowBytes = bytesOf(down);

@@ -1,5 +1,6 @@
 #include "model/workload/layer_builder.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "model/workload/kernels_of.h"
@@ -68,6 +69,7 @@ LayerType LayerBuilder::finish(int output, bool isBlock, bool localNames) {
             hasGradient[v] = true;
         }
     }
+    std::stable_sort(type_.segments.begin(), type_.segments.end(), [](const RecomputeSegment& a, const RecomputeSegment& b) { return a.first < b.first; });
     type_.output = output;
     type_.isBlock = isBlock;
     type_.localNames = localNames;

@@ -46,6 +46,12 @@ public:
     Op& op(OpKind kind, std::string_view name, std::initializer_list<int> inputs, std::initializer_list<int> outputs);
     Op& lastOp() { return type_.ops.back(); }  ///< REQUIRES: there is one
 
+    int opCount() const { return static_cast<int>(type_.ops.size()); }
+    /// The ops from `first` to `last` are a module that selective recompute can run again, before the backward of op `before`.
+    void recomputable(RecomputeModule module, int first, int last, int before) { type_.segments.push_back({module, first, last, before}); }
+    /// The ops from `first` on are one, whose output stays.
+    void recomputable(RecomputeModule module, int first) { recomputable(module, first, opCount() - 1, opCount() - 1); }
+
     /// The consumers of `value` write disjoint parts of its gradient (a fused q, k, v): no sum is needed.
     void consumersWriteParts(int value) { writesParts_[static_cast<std::size_t>(value)] = true; }
 

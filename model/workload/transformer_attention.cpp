@@ -93,21 +93,17 @@ QueryKeyValue projectQkv(LayerBuilder& layer, const TransformerContext& in, int 
 }
 
 /// The latent vectors are of the residual stream's tokens (with sequence parallelism 1/tp of them); what is projected up from them is of all tokens and
-/// of this rank's heads.
-QueryKeyValue projectLatent(LayerBuilder& layer, const TransformerContext& in, const AttentionShape& shape, int x, const AttentionParameters& parameters) {
+/// of this rank's heads. `firstUp` becomes the first op that leads up.
+QueryKeyValue projectLatent(LayerBuilder& layer, const TransformerContext& in, const AttentionShape& shape, int x, const AttentionParameters& parameters, int& firstUp) {
     const TransformerSpec& spec = in.spec;
     const LatentAttention& latent = spec.latent;
     const auto up = [&](std::string_view name, int from, std::int64_t to, WeightBias weights) {
         const Entered entered = enterTensorRegion(layer, in, name, from);
         return linear(layer, name, entered.value, to, weights, {1, false, entered.gathered});
     };
+    // Both ways down come first, then both up, as in Megatron.
     int from = x;
-    if (latent.queryRank > 0) {
-        const int narrow = linear(layer, kQueryDown, x, latent.queryRank, parameters.queryDown);
-        from = norm(layer, kQueryNorm, narrow, spec.rmsNorm, parameters.qNorm, in.training.rmsNorm);
-    }
-    const int q = up(latent.queryRank > 0 ? kQueryUp : in.names.q, from, shape.queryFeatures(), parameters.q);
-
+    if (latent.queryRank > 0) from = linear(layer, kQueryDown, x, latent.queryRank, parameters.queryDown);
     const int narrow = linear(layer, kKeyValueDown, x, latent.keyValueRank + latent.ropeDim, parameters.keyValueDown);
     layer.consumersWriteParts(narrow);
     const auto part = [&](std::string_view name, std::int64_t features) {
@@ -120,7 +116,10 @@ QueryKeyValue projectLatent(LayerBuilder& layer, const TransformerContext& in, c
     layer.op(OpKind::Flatten, "k_rope", {narrow}, {sharedKey}).backward = {memoryWork("concat gradient", 2 * static_cast<double>(layer.bytes(narrow)))};
     if (in.shard.splitsSequence()) sharedKey = sequenceGather(layer, "k_rope.sequence_gather", sharedKey, in.shard.tp, layer.at(sharedKey).dtype, false);
     else sharedKey = enterTensorRegion(layer, in, "k_rope", sharedKey).value;
+    if (latent.queryRank > 0) from = norm(layer, kQueryNorm, from, spec.rmsNorm, parameters.qNorm, in.training.rmsNorm);
     const int normed = norm(layer, kKeyValueNorm, vector, spec.rmsNorm, parameters.kNorm, in.training.rmsNorm);
+    firstUp = layer.opCount();
+    const int q = up(latent.queryRank > 0 ? kQueryUp : in.names.q, from, shape.queryFeatures(), parameters.q);
     const int joint = up(kKeyValueUp, normed, in.heads() * jointFeatures(spec), parameters.keyValueUp);
     return latentHeads(layer, shape, q, joint, sharedKey);
 }
@@ -166,7 +165,9 @@ int selfAttention(LayerBuilder& layer, const TransformerContext& in, int x, cons
     const TransformerSpec& spec = in.spec;
     AttentionShape shape{in.samples, in.length(), in.heads(), in.kvHeads(), spec.headDim, spec.causal, spec.latent.valueDim};
     const bool dropped = in.training.dropout && spec.attentionDropout;
-    QueryKeyValue qkv = spec.latent ? projectLatent(layer, in, shape, x, parameters) : projectQkv(layer, in, x, parameters);
+    int firstUp = 0;
+    QueryKeyValue qkv = spec.latent ? projectLatent(layer, in, shape, x, parameters, firstUp) : projectQkv(layer, in, x, parameters);
+    const int lastUp = layer.opCount() - 1;
     if (spec.positions == Positions::Rotary && !spec.latent) qkv = rotary(layer, shape, qkv);
     if (in.training.repeatKeysAndValues && in.shard.cp == 1 && isFlash(in.training.attention)) {  // else the products copy them, or the ring sends them as they are
         qkv = repeatKeysAndValues(layer, shape, qkv);
@@ -175,6 +176,7 @@ int selfAttention(LayerBuilder& layer, const TransformerContext& in, int x, cons
     const int context = in.shard.cp == 1                             ? attention(layer, shape, qkv, in.training.attention, dropped)
                         : in.shard.context == ContextKind::Ring ? ringAttention(layer, shape, qkv, in.shard, in.training.attention)
                                                                      : ulyssesAttention(layer, shape, qkv, in.shard, in.training.attention, dropped);
+    if (spec.latent) layer.recomputable(RecomputeModule::LatentUp, firstUp, lastUp, layer.opCount() - 1);
     return leaveTensorRegion(layer, in, in.names.out, linear(layer, in.names.out, context, spec.hidden, parameters.out, {1, in.conv1d()}));
 }
 

@@ -73,8 +73,15 @@ int runBlock(LayerBuilder& layer, const TransformerContext& in, int x, const Blo
         const int fed = add(layer, "add_2", dropped("dropout_2", feedForward(layer, in, middle, parameters.feedForward, experts)), middle);
         return normed(in.names.norm2, fed, parameters.norm2);
     }
+    // A norm that Transformer Engine makes one module with the product after it is not one that can run again by itself.
+    const auto recomputable = [&](int normOp, bool alone) {
+        if (alone || !in.shard.fusesNorms) layer.recomputable(RecomputeModule::LayerNorm, normOp, normOp, layer.opCount() - 1);
+    };
+    const int firstNorm = layer.opCount();
     const int first = normed(in.names.norm1, x, parameters.norm1);
-    int attended = dropped("dropout_1", selfAttention(layer, in, first, parameters.attention));
+    int attended = selfAttention(layer, in, first, parameters.attention);
+    if (!spec.parallelBlock) recomputable(firstNorm, static_cast<bool>(spec.latent));
+    attended = dropped("dropout_1", attended);
     if (spec.parallelBlock) {
         const int second = in.names.norm2.empty() ? first : normed(in.names.norm2, x, parameters.norm2);
         const int fed = dropped("dropout_2", feedForward(layer, in, second, parameters.feedForward, experts));
@@ -83,8 +90,11 @@ int runBlock(LayerBuilder& layer, const TransformerContext& in, int x, const Blo
     const bool sandwich = spec.family == TransformerFamily::Gemma2;
     if (sandwich) attended = normed("post_attention_layernorm", attended, parameters.postNorm1);
     const int middle = add(layer, "add_1", x, attended);
+    const int secondNorm = layer.opCount();
     const int second = normed(sandwich ? "pre_feedforward_layernorm" : in.names.norm2, middle, parameters.norm2);
-    int fed = dropped("dropout_2", feedForward(layer, in, second, parameters.feedForward, experts));
+    int fed = feedForward(layer, in, second, parameters.feedForward, experts);
+    recomputable(secondNorm, experts);
+    fed = dropped("dropout_2", fed);
     if (sandwich) fed = normed("post_feedforward_layernorm", fed, parameters.postNorm2);
     return add(layer, "add_2", middle, fed);
 }

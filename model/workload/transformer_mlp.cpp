@@ -80,11 +80,22 @@ FeedForwardParameters registerFeedForward(LayerBuilder& layer, const Transformer
 
 int feedForward(LayerBuilder& layer, const TransformerContext& in, int x, const FeedForwardParameters& parameters, bool experts) {
     const TransformerSpec& spec = in.spec;
-    if (!experts) return denseMlp(layer, in, x, denseShape(in), parameters.dense);
+    const int first = layer.opCount();
+    if (!experts) {
+        const int fed = denseMlp(layer, in, x, denseShape(in), parameters.dense);
+        layer.recomputable(RecomputeModule::Mlp, first);
+        return fed;
+    }
     const ExpertShape shape{spec.experts, spec.expertsPerToken, spec.expertWidth(), kindOf(spec.activation), spec.router};
-    const int routed = expertMlp(layer, x, shape, parameters.experts, in.shard, in.training.gatedActivation);
-    if (spec.sharedExperts == 0) return routed;
-    return add(layer, "mlp.add_shared", routed, denseMlp(layer, in, x, sharedShape(in), parameters.dense));
+    int fed = expertMlp(layer, x, shape, parameters.experts, in.shard, in.training.gatedActivation);
+    if (spec.sharedExperts > 0) {
+        const int firstShared = layer.opCount();
+        const int shared = denseMlp(layer, in, x, sharedShape(in), parameters.dense);
+        layer.recomputable(RecomputeModule::SharedExperts, firstShared);
+        fed = add(layer, "mlp.add_shared", fed, shared);
+    }
+    layer.recomputable(RecomputeModule::Experts, first);
+    return fed;
 }
 
 }  // namespace ringside

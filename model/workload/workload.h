@@ -14,6 +14,7 @@
 #include "model/base/collective_op.h"
 #include "model/base/dtype.h"
 #include "model/base/units.h"
+#include "model/training/training_config.h"
 #include "model/workload/kernel_work.h"
 
 namespace ringside {
@@ -136,7 +137,6 @@ struct Op {
     std::vector<KernelWork> backward;   ///< kernels in launch order; empty where the gradient is handed on as it is (a view,
                                         ///< an add) or where nothing flows back
     Bytes forwardWorkspace = 0, backwardWorkspace = 0;  ///< memory beside the listed values while the kernels run
-    bool attentionCore = false;         ///< what selective recompute runs again
     bool gradientInPlace = false;       ///< backward needs no new tensor for its input gradient (views, in-place adds)
     bool gradientOverSaved = false;     ///< the gradients of saved inputs are written over them
     /// Backward kernels after which the input's gradient is complete, so that a collective on it may run beside the others;
@@ -151,12 +151,23 @@ struct Op {
 /// True if the output is the input's memory: a view, or an all-reduce in place.
 bool sharesMemory(const Op& op);
 
+/// Consecutive ops that selective recompute can run again in backward. An ordinary checkpoint keeps what the ops read from outside and runs them again
+/// before the backward of its last one (`before` is `last`). Where `before` is a later op, even what the ops hand on is let go once that one has run
+/// forward, and made again before its backward (Megatron-Core's CheckpointWithoutOutput).
+struct RecomputeSegment {
+    RecomputeModule module = RecomputeModule::CoreAttention;
+    int first = 0, last = 0, before = 0;
+
+    bool discardsOutput() const { return before > last; }
+};
+
 struct LayerType {
     std::string name;                   ///< "embedding", "block", "head", "stage2.block", …
     std::vector<Value> values;          ///< values[0] is the input
     std::vector<Parameter> parameters;  ///< registration order
     std::vector<StateTensor> buffers;
     std::vector<Op> ops;                ///< execution order
+    std::vector<RecomputeSegment> segments;  ///< in order of their first ops; one may hold others
     int output = 0;                     ///< the value handed to the next layer
     bool isBlock = false;               ///< a unit that recompute checkpoints and auto-wrap shards
     bool localNames = true;             ///< parameter names stand below the layer's name ("h.3." + "ln_1.weight"); else they are full

@@ -44,6 +44,7 @@ ModelShard shardOf(const ParallelConfig& parallel) {
     shard.wholeExperts = parallel.keepsExpertsWhole();
     shard.sendsTokensOnce = parallel.tokenDispatcher == "flex";
     shard.sequenceParallel = parallel.sequenceParallel;
+    shard.fusesNorms = parallel.transformerImpl == "transformer_engine";
     shard.overlapsTensor = parallel.tpCommOverlap;
     shard.style = parallel.tensorStyle == "picotron" ? TensorStyle::Picotron : TensorStyle::Megatron;
     shard.context = parallel.contextKind == "ulysses" ? ContextKind::Ulysses : ContextKind::Ring;

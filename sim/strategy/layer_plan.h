@@ -15,8 +15,22 @@ namespace ringside {
 struct OpPlan {
     std::vector<int> releasedAfterForward;  ///< values whose last forward reader this op is (or that nobody reads)
     std::vector<int> saved;                 ///< values this op keeps for backward (or to run again in it), each once
+    std::vector<int> savedInForward;        ///< those of them that it keeps from forward on; the others are made again first
     bool isView = false;                    ///< the output is the input's memory
-    bool recomputed = false;                ///< selective recompute runs this op again in backward
+};
+
+/// An op of a segment that runs again.
+struct SecondRun {
+    int op = 0;
+    std::vector<int> kept;      ///< values it makes, once for each op that keeps them from now on
+    std::vector<int> released;  ///< values made in this run that no later op of it reads
+};
+
+/// What selective recompute runs again before the backward of an op.
+struct SegmentPlan {
+    RecomputeSegment segment;
+    std::vector<SecondRun> runs;
+    std::vector<int> views;  ///< later ops whose output is the memory of what is made again
 };
 
 struct LayerPlan {
@@ -24,9 +38,12 @@ struct LayerPlan {
     std::vector<bool> differentiable;       ///< per value: floating point, so that a gradient can flow to it
     std::vector<int> producer;              ///< per value: the op that writes it, or −1 for the layer's input
     int neededAgain = 0;                    ///< ops before this one have to run again for backward; those from it on only for the layer's output (under autocast the casts that backward needs are of the product's own op, which then runs again)
-    int firstRecomputed = -1, lastRecomputed = -1;  ///< the range of ops that selective recompute runs again
+    std::vector<SegmentPlan> segments;      ///< of selective recompute, in order of their ops
 };
 
-LayerPlan planLayer(const LayerType& type, Recompute recompute);
+LayerPlan planLayer(const LayerType& type, const TrainingConfig& training);
+
+/// The segments of a layer that run again: those of the chosen modules, without those that lie in another.
+std::vector<RecomputeSegment> recomputedSegments(const LayerType& type, const TrainingConfig& training);
 
 }  // namespace ringside

@@ -292,6 +292,8 @@ public:
                 TRY_VOID(checkKnobs(config, step.syncRanks()));
                 if (config.overlapExpertExchange && input.training.recompute == Recompute::Full)
                     return badInput("strategy.overlap_moe_expert_parallel_comm", "cannot be combined with full recompute, as in Megatron; use selective or none");
+                if (config.overlapExpertExchange && input.training.recomputes(RecomputeModule::Experts))
+                    return badInput("training.recompute_modules", "'moe' cannot be combined with overlap_moe_expert_parallel_comm, as in Megatron; leave one of them out");
                 if (instanceAxis == kNoAxis) addInstanceAxes(step, instanceAxis, replicaAxis);
                 step.declareState({.parameters = !config.distributedOptimizer, .optimizer = !config.distributedOptimizer, .gradientDtype = {}});
                 GradientBuffers buffers(step, input, replicaAxis, instanceAxis);

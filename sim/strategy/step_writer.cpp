@@ -83,7 +83,7 @@ StepWriter::StepWriter(const StrategyInput& input, Schedule& schedule, std::uint
         for (std::size_t l = chunk.begin; l < chunk.end; ++l) needed[static_cast<std::size_t>(workload_.layers[l].type)] = true;
     for (std::size_t t = 0; t < workload_.types.size(); ++t) {
         const LayerType& type = workload_.types[t];
-        plans_.push_back(planLayer(type, input.training.recompute));
+        plans_.push_back(planLayer(type, input.training));
         forwardKernels_.emplace_back();
         backwardKernels_.emplace_back();
         if (!needed[t]) continue;
@@ -184,6 +184,10 @@ void StepWriter::opTask(std::size_t layer, int op, std::size_t kernel, std::uint
 void StepWriter::writeForwardOp(std::size_t layer, int o, Phase phase, bool isView) {
     const LayerType& type = workload_.typeOf(layer);
     const Op& op = type.ops[static_cast<std::size_t>(o)];
+    if (isView) {
+        viewInput(layer, o);
+        hold(valueBuffer(layer, op.outputs[0]));
+    }
     const bool inPieces = op.forwardPieces > 1;
     if (!inPieces || op.kind != OpKind::Linear) awaitPieces();
     bool begun = false;
@@ -292,30 +296,20 @@ TaskId StepWriter::opCollective(std::size_t layer, int op, const OpCollective& w
     return id;
 }
 
+void StepWriter::viewInput(std::size_t layer, int o) {
+    const Op& op = workload_.typeOf(layer).ops[static_cast<std::size_t>(o)];
+    values()[valueOffset_[layer] + static_cast<std::uint32_t>(op.outputs[0])] = valueBuffer(layer, op.inputs[0]);
+}
+
 // A value's buffer is held by the forward pass until its last reader, and by every op that saves it until that op's
-// backward. `save` is false when full recompute will run the layer again; `release` is false in the second run of the
-// attention core, whose inputs the first run has released already.
-void StepWriter::runForwardOps(std::size_t layer, int firstOp, int lastOp, bool save, Phase phase, bool releaseValues, StepHooks* hooks) {
+// backward. `save` is false when full recompute will run the layer again.
+void StepWriter::runForwardOps(std::size_t layer, int firstOp, int lastOp, bool save, Phase phase, StepHooks* hooks) {
     const LayerType& type = workload_.typeOf(layer);
     const LayerPlan& plan = plans_[static_cast<std::size_t>(workload_.layers[layer].type)];
-    const std::uint32_t offset = valueOffset_[layer];
-    const bool secondRunOfCore = phase == Phase::Recompute && !releaseValues;
     for (int o = firstOp; o <= lastOp; ++o) {
         const Op& op = type.ops[static_cast<std::size_t>(o)];
         const OpPlan& opPlan = plan.ops[static_cast<std::size_t>(o)];
         if (hooks) hooks->beforeForwardOp(*this, layer, o);
-        const auto saves = [&](int v) {
-            if (!save) return false;
-            // Selective recompute: what the core itself produces is not kept by the core's ops in the first run …
-            const bool madeByCore = opPlan.recomputed && plan.producer[static_cast<std::size_t>(v)] >= 0 &&
-                                    plan.ops[static_cast<std::size_t>(plan.producer[static_cast<std::size_t>(v)])].recomputed;
-            return secondRunOfCore ? madeByCore : !madeByCore;  // … and only that is kept anew by the second run.
-        };
-        if (opPlan.isView) {
-            const BufferId same = valueBuffer(layer, op.inputs[0]);
-            values()[offset + static_cast<std::uint32_t>(op.outputs[0])] = same;
-            hold(same);
-        }
         writeForwardOp(layer, o, phase, opPlan.isView);
         if (!save && phase == Phase::Forward)
             for (const int v : op.outputs)
@@ -323,20 +317,9 @@ void StepWriter::runForwardOps(std::size_t layer, int firstOp, int lastOp, bool 
                     hold(valueBuffer(layer, v));
                     cachedCasts_.push_back(valueBuffer(layer, v));
                 }
-        for (const int v : opPlan.saved)
-            if (saves(v)) hold(valueBuffer(layer, v));
-        for (const int v : opPlan.releasedAfterForward) {
-            const bool inputOfCore = secondRunOfCore && (plan.producer[static_cast<std::size_t>(v)] < firstOp);
-            if (!inputOfCore) release(valueBuffer(layer, v));
-        }
-        if (secondRunOfCore)  // what the core hands on was released by its reader in the first run
-            for (const int v : op.outputs)
-                if (std::find(opPlan.releasedAfterForward.begin(), opPlan.releasedAfterForward.end(), v) == opPlan.releasedAfterForward.end()) {
-                    bool readInside = false;
-                    for (int later = o + 1; later <= lastOp; ++later)
-                        for (const int in : type.ops[static_cast<std::size_t>(later)].inputs) readInside = readInside || in == v;
-                    if (!readInside) release(valueBuffer(layer, v));
-                }
+        if (save)
+            for (const int v : opPlan.savedInForward) hold(valueBuffer(layer, v));
+        for (const int v : opPlan.releasedAfterForward) release(valueBuffer(layer, v));
         if (hooks) hooks->afterForwardOp(*this, layer, o);
         const bool more = o < lastOp && exchangesTokens(type.ops[static_cast<std::size_t>(o + 1)], true);
         if (beside_ != nullptr && phase == Phase::Forward && exchangesTokens(op, true) && !more) runBeside();
@@ -346,14 +329,25 @@ void StepWriter::runForwardOps(std::size_t layer, int firstOp, int lastOp, bool 
 void StepWriter::forwardLayer(std::size_t layer, bool save, Phase phase, StepHooks* hooks) {
     const LayerType& type = workload_.typeOf(layer);
     if (phase == Phase::Forward) values()[valueOffset_[layer]] = layerInput(layer);
-    runForwardOps(layer, 0, static_cast<int>(type.ops.size()) - 1, save, phase, true, hooks);
+    runForwardOps(layer, 0, static_cast<int>(type.ops.size()) - 1, save, phase, hooks);
+}
+
+// What the segment reads is kept by its ops; what it makes is kept for those that need it in backward.
+void StepWriter::runAgain(std::size_t layer, const SegmentPlan& again) {
+    const LayerPlan& plan = plans_[static_cast<std::size_t>(workload_.layers[layer].type)];
+    for (const SecondRun& run : again.runs) {
+        writeForwardOp(layer, run.op, Phase::Recompute, plan.ops[static_cast<std::size_t>(run.op)].isView);
+        for (const int v : run.kept) hold(valueBuffer(layer, v));
+        for (const int v : run.released) release(valueBuffer(layer, v));
+    }
+    for (const int view : again.views) viewInput(layer, view);
 }
 
 void StepWriter::recomputeLayer(std::size_t layer, StepHooks& hooks) {
     const LayerType& type = workload_.typeOf(layer);
     const LayerPlan& plan = plans_[static_cast<std::size_t>(workload_.layers[layer].type)];
     const int ops = static_cast<int>(type.ops.size()), needed = input_.training.recomputeEarlyStop ? plan.neededAgain : ops;
-    if (needed > 0) runForwardOps(layer, 0, needed - 1, true, Phase::Recompute, true, &hooks);
+    if (needed > 0) runForwardOps(layer, 0, needed - 1, true, Phase::Recompute, &hooks);
     const auto exists = [&](int v) { return plan.producer[static_cast<std::size_t>(v)] < needed; };
     for (int o = needed; o < ops; ++o) {  // these do not run again: they keep what they would have read, and it is released as if they had
         const OpPlan& opPlan = plan.ops[static_cast<std::size_t>(o)];
@@ -393,7 +387,8 @@ void StepWriter::backwardOp(std::size_t layer, int o, StepHooks& hooks) {
     const Op& op = type.ops[static_cast<std::size_t>(o)];
     const OpPlan& opPlan = plan.ops[static_cast<std::size_t>(o)];
     hooks.beforeBackwardOp(*this, layer, o);
-    if (o == plan.lastRecomputed) runForwardOps(layer, plan.firstRecomputed, plan.lastRecomputed, true, Phase::Recompute, false, nullptr);
+    for (const SegmentPlan& again : plan.segments)
+        if (again.segment.before == o) runAgain(layer, again);
 
     const std::size_t kernels = op.backward.size();
     const bool communicates = !op.backwardCollectives.empty();

@@ -180,7 +180,9 @@ private:
     void forwardLayer(std::size_t layer, bool save, Phase phase, StepHooks* hooks);
     /// The block once more before its backward: all of it, or as much as backward needs.
     void recomputeLayer(std::size_t layer, StepHooks& hooks);
-    void runForwardOps(std::size_t layer, int firstOp, int lastOp, bool save, Phase phase, bool release, StepHooks* hooks);
+    void runForwardOps(std::size_t layer, int firstOp, int lastOp, bool save, Phase phase, StepHooks* hooks);
+    void runAgain(std::size_t layer, const SegmentPlan& again);
+    void viewInput(std::size_t layer, int view);
     void writeForwardOp(std::size_t layer, int op, Phase phase, bool isView);
     void writeRingBackward(std::size_t layer, int op, std::uint32_t firstKernel, const std::function<void()>& begin);
     TaskId opCollective(std::size_t layer, int op, const OpCollective& work, Phase phase, TaskRole role, std::uint16_t part, TaskId after);

@@ -63,6 +63,8 @@ Json randomMeshDocument() {
     strategy["context_kind"] = *rc::gen::element(std::string("ring"), std::string("ulysses"));
     strategy["context_balanced"] = *rc::gen::arbitrary<bool>();
     document["strategy"] = strategy;
+    if (kind == "deepseek_v3" && strategy["name"] == "megatron" && document["training"]["recompute"] == "selective")
+        document["training"]["recompute_modules"] = *rc::gen::element(Json::array({"core_attn", "mla_up_proj"}), Json::array({"moe_act", "layernorm", "mlp"}), Json::array({"moe", "layernorm"}), Json::array());
     return document;
 }
 

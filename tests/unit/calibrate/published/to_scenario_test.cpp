@@ -324,6 +324,18 @@ TEST(ToScenario, MapsDeepSeekV3WithItsPredictionModuleLayoutAndDispatcher) {
     EXPECT_TRUE(mapped(bridge(kGb200x256, R"j({"name": "DeepSeekV3", "seq_len": 4096})j", kDeepSeekOnGb200, "26.06 NeMo Container")).scenario.parallel.overlapExpertExchange);
 }
 
+TEST(ToScenario, RunsAgainWhatTheRecipeNames) {
+    const auto with = [](const char* modules) {
+        std::string strategy = kDeepSeekOnGb200;
+        strategy.insert(strategy.size() - 1, modules);
+        return mapped(bridge(kGb200x256, R"j({"name": "DeepSeekV3", "seq_len": 4096})j", strategy.c_str(), "26.04")).scenario.training;
+    };
+    EXPECT_EQ(with(R"j(, "recompute_modules": ["mla_up_proj", "mlp"])j").recompute, Recompute::Selective);
+    EXPECT_THAT(with(R"j(, "recompute_modules": ["mla_up_proj", "mlp"])j").recomputeModules, ElementsAre(RecomputeModule::LatentUp, RecomputeModule::Mlp));
+    EXPECT_EQ(with(R"j(, "recompute_modules": [])j").recompute, Recompute::None);
+    EXPECT_EQ(with("").recompute, Recompute::None);
+}
+
 TEST(ToScenario, MapsQwen3OnH100WithWholeExpertsAndAnAccountOfEmbeddingAndLoss) {
     const MappedRecord m = mapped(bridge(R"j({"gpu": "H100", "gpus_per_node": 8, "nodes": 32, "n_gpus": 256, "interconnect": "NVLink4 + IB"})j", R"j({"name": "Qwen3_235B_a22B", "seq_len": 4096})j",
                                          R"j({"kind": "zero1 (Megatron distributed optimizer)", "tp": 2, "pp": 8, "cp": 1, "vp": 4, "ep": 32, "micro_batch": 1, "global_batch": 8192, "precision": "FP8"})j", "26.02"));
