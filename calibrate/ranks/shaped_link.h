@@ -1,6 +1,10 @@
 // ShapedLink: a small network on this machine whose links are as slow as asked for, so that communication costs what it does between
 // machines. Each node is a network namespace with one interface; all meet at a bridge; `tc htb` limits each node's both directions.
 //
+// Nodes that send to one at the same time get even shares of its link, and so do those that one sends to: as switches serve their ports
+// in turn, and hosts their connections. In one queue for all, whose window has grown first gets twice what others get, for seconds.
+// Queues are short, as a switch's are, and TCP's congestion control is Reno, whatever the machine's default is.
+//
 // The namespaces have no names and no files: open descriptors of this process hold them, so they end with it, however it ends.
 #pragma once
 
@@ -21,7 +25,7 @@ struct ShapedLinkOptions {
 
 class ShapedLink {
 public:
-    /// Fails (missing capability) where the machine cannot: not root, no ip or tc, no htb in the kernel. REQUIRES: one thread.
+    /// Fails (missing capability) where the machine cannot: not root, no ip or tc, no htb or u32 in the kernel. REQUIRES: one thread.
     static Result<std::unique_ptr<ShapedLink>> create(const ShapedLinkOptions& options);
 
     int nodes() const { return static_cast<int>(namespaces_.size()); }
@@ -33,6 +37,7 @@ public:
 private:
     ShapedLink() = default;
     Result<void> build(const ShapedLinkOptions& options);
+    std::string neighboursOf(int node, int nodes) const;
 
     Socket bridge_;
     std::vector<Socket> namespaces_;

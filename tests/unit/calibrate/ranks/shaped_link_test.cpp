@@ -1,6 +1,9 @@
 #include "calibrate/ranks/shaped_link.h"
 
+#include <algorithm>
 #include <chrono>
+#include <fstream>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -16,6 +19,8 @@ namespace ringside {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
 class ShapedLinks : public testing::Test {
@@ -70,6 +75,84 @@ TEST_F(ShapedLinks, AreAsSlowAsAskedFor) {
     // only makes it longer; loopback takes some milliseconds.
     const double seconds = std::stod((*results)[1]);
     EXPECT_GE(seconds, 0.31);
+}
+
+/// Ranks from 1 on send to rank 0 at the same time; the seconds that it took each to be through.
+Result<std::string> sendTogether(LocalRank& rank, std::size_t bytes) {
+    const RankEnv& env = rank.env();
+    std::string buffer(1 << 16, 'x');
+    if (env.rank == 0) {
+        TRY(const Socket listening, listenAt(env.masterAddress, env.masterPort));
+        std::vector<Socket> peers;
+        for (int other = 1; other < env.size; ++other) peers.emplace_back(::accept(listening.get(), nullptr, nullptr));
+        for (const Socket& peer : peers)
+            if (::send(peer.get(), "!", 1, MSG_NOSIGNAL) != 1) return failure(ErrorCode::RuntimeFailure, "", "send");
+        std::vector<std::thread> threads;
+        for (const Socket& peer : peers)
+            threads.emplace_back([&peer, bytes] {
+                std::string part(1 << 16, ' ');
+                for (std::size_t received = 0; received < bytes;) {
+                    const ssize_t count = ::recv(peer.get(), part.data(), part.size(), 0);
+                    if (count <= 0) return;
+                    received += static_cast<std::size_t>(count);
+                }
+                ::send(peer.get(), "!", 1, MSG_NOSIGNAL);
+            });
+        for (std::thread& thread : threads) thread.join();
+        return "";
+    }
+    TRY(const Socket socket, connectTo(env.masterAddress, env.masterPort, Clock::now() + 60s));
+    char word = 0;
+    if (::recv(socket.get(), &word, 1, 0) != 1) return failure(ErrorCode::RuntimeFailure, "", "recv");
+    const Clock::time_point begin = Clock::now();
+    for (std::size_t sent = 0; sent < bytes;) {
+        const ssize_t count = ::send(socket.get(), buffer.data(), std::min(buffer.size(), bytes - sent), MSG_NOSIGNAL);
+        if (count <= 0) return failure(ErrorCode::RuntimeFailure, "", "send");
+        sent += static_cast<std::size_t>(count);
+    }
+    if (::recv(socket.get(), &word, 1, 0) != 1) return failure(ErrorCode::RuntimeFailure, "", "recv");
+    return std::to_string(std::chrono::duration<double>(Clock::now() - begin).count());
+}
+
+TEST_F(ShapedLinks, AreSharedEvenlyByThoseWhoSendToOneNode) {
+    const auto link = ShapedLink::create({.nodes = 5, .bitsPerSecond = 100e6});
+    ASSERT_TRUE(link.has_value()) << link.error().toString();
+    LaunchOptions options;
+    options.link = link->get();
+    const auto results = launchLocalRanks(5, options, [&](LocalRank& rank) { return sendTogether(rank, 4 << 20); });
+    ASSERT_TRUE(results.has_value()) << results.error().toString();
+    // 4 · 4 MiB are 134 Mbit, 1.34 s. In turns of 64 KiB nobody is through more than a few turns before the last.
+    std::vector<double> seconds;
+    for (std::size_t r = 1; r < results->size(); ++r) seconds.push_back(std::stod((*results)[r]));
+    const auto [first, last] = std::minmax_element(seconds.begin(), seconds.end());
+    EXPECT_GT(*first, 0.9 * *last);
+}
+
+TEST_F(ShapedLinks, KnowAllNeighboursBeforeTheyTalk) {
+    const auto link = ShapedLink::create({.nodes = 3});
+    ASSERT_TRUE(link.has_value()) << link.error().toString();
+    LaunchOptions options;
+    options.link = link->get();
+    const auto results = launchLocalRanks(3, options, [](LocalRank&) -> Result<std::string> {
+        TRY(const std::string ip, findProgram("ip"));
+        return runCommand({ip, "neigh"});
+    });
+    ASSERT_TRUE(results.has_value()) << results.error().toString();
+    EXPECT_THAT((*results)[1], AllOf(HasSubstr("10.77.0.1 dev eth0 lladdr 02:00:00:00:00:00 PERMANENT"), HasSubstr("10.77.0.3 dev eth0 lladdr 02:00:00:00:00:02 PERMANENT")));
+}
+
+TEST_F(ShapedLinks, DoNotTakeTheMachinesCongestionControl) {
+    const auto link = ShapedLink::create({.nodes = 1});
+    ASSERT_TRUE(link.has_value()) << link.error().toString();
+    LaunchOptions options;
+    options.link = link->get();
+    const auto results = launchLocalRanks(1, options, [](LocalRank&) -> Result<std::string> {
+        std::string name;
+        std::ifstream("/proc/sys/net/ipv4/tcp_congestion_control") >> name;
+        return name;
+    });
+    ASSERT_TRUE(results.has_value()) << results.error().toString();
+    EXPECT_EQ(results->front(), "reno");
 }
 
 TEST_F(ShapedLinks, GiveRanksOfANodeTheSameNamespace) {
