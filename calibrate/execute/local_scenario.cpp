@@ -25,6 +25,12 @@ Result<Json> localScenario(Json document, int ranks, std::optional<double> linkB
     return document;
 }
 
+Scenario pacedScenario(Scenario scenario) {
+    scenario.pricing.cpuInterference = false;
+    for (Profile& profile : scenario.profiles) profile.hostStepUs.value = 0;
+    return scenario;
+}
+
 Result<double> linkRate(const std::string& text) {
     double value = 0;
     const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -33,7 +33,7 @@ public:
         TRY(Json document, localScenario(one.document, one.ranks, run->runOptions_.ranks.linkBitsPerSecond));
         document["profile"] = options.profile;
         TRY(run->scenario_, resolveScenario(document, fmt::format("{} with {}", one.model, one.strategy), catalogs));
-        run->scenario_.pricing.cpuInterference = run->scenario_.pricing.cpuInterference && !options.paced;
+        if (options.paced) run->scenario_ = pacedScenario(std::move(run->scenario_));
         run->row_.strategy = one.strategy;
         run->row_.model = one.model;
         run->row_.ranks = one.ranks;

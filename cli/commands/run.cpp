@@ -87,7 +87,8 @@ Result<int> runRun(const RunFlags& flags) {
     TRY(Json document, flags.scenario.document());
     TRY(document, localScenario(std::move(document), ranks, options.ranks.linkBitsPerSecond));
     TRY(const Catalogs catalogs, Catalogs::builtin());
-    TRY(const Scenario scenario, flags.scenario.resolve(document, catalogs));
+    TRY(Scenario scenario, flags.scenario.resolve(document, catalogs));
+    if (flags.paced) scenario = pacedScenario(std::move(scenario));
 
     std::optional<Prediction> prediction;
     const bool hasProfile = document.contains("profile");
