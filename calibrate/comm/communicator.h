@@ -35,6 +35,8 @@ public:
     virtual Result<void> broadcast(const StreamContext& stream, void* data, std::int64_t elements, DType dtype, int root) = 0;
     /// The sum ends up in the root's `data`; the others' is left undefined.
     virtual Result<void> reduce(const StreamContext& stream, void* data, std::int64_t elements, DType dtype, int root, Reduction reduction) = 0;
+    /// `input` holds `elements` for every rank, `output` takes as many from each, in rank order; they do not overlap.
+    virtual Result<void> allToAll(const StreamContext& stream, const void* input, void* output, std::int64_t elements, DType dtype) = 0;
     virtual Result<void> send(const StreamContext& stream, const void* data, std::int64_t elements, DType dtype, int to) = 0;
     virtual Result<void> receive(const StreamContext& stream, void* data, std::int64_t elements, DType dtype, int from) = 0;
     virtual Result<void> barrier(const StreamContext& stream) = 0;

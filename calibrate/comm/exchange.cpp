@@ -20,7 +20,7 @@ Result<void> copyHere(ComputeDevice& device, const StreamContext& stream, const 
 }  // namespace
 
 // In round i ranks a and b meet where a + b = i (mod size). Of two, the lower sends first: nobody waits for one who waits for him.
-Result<void> allToAll(Communicator& comm, ComputeDevice& device, const StreamContext& stream, const void* input, void* output, std::int64_t elements, DType dtype) {
+Result<void> allToAllInRounds(Communicator& comm, ComputeDevice& device, const StreamContext& stream, const void* input, void* output, std::int64_t elements, DType dtype) {
     const int me = comm.rank(), size = comm.size();
     for (int round = 0; round < size; ++round) {
         const int other = (round - me + size) % size;

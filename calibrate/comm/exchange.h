@@ -10,9 +10,8 @@
 
 namespace ringside {
 
-/// `input` holds `elements` for every rank, `output` takes as many from each, in rank order; they do not overlap. In each round
-/// every rank exchanges with one other.
-Result<void> allToAll(Communicator& comm, ComputeDevice& device, const StreamContext& stream, const void* input, void* output, std::int64_t elements, DType dtype);
+/// As Communicator::allToAll, for one whose sends and receives come one after another: in each round every rank exchanges with one other.
+Result<void> allToAllInRounds(Communicator& comm, ComputeDevice& device, const StreamContext& stream, const void* input, void* output, std::int64_t elements, DType dtype);
 /// `elements` of every rank; the root's `output` takes them in rank order. The others' may be null.
 Result<void> gather(Communicator& comm, ComputeDevice& device, const StreamContext& stream, const void* input, void* output, std::int64_t elements, DType dtype, int root);
 /// The root's `input` holds `elements` for every rank; each one's part goes to its `output`, which at the root may be in its place.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <gloo/allreduce.h>
+#include <gloo/alltoall.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/common/error.h>
@@ -117,6 +118,19 @@ public:
             options.setTimeout(group_.timeout);
             gloo::reduce(options);
             if (reduction == Reduction::Average && rank() == root) divideBy(size(), data, static_cast<std::size_t>(elements), dtype);
+        });
+    }
+
+    Result<void> allToAll(const StreamContext&, const void* input, void* output, std::int64_t elements, DType dtype) override {
+        const std::size_t part = bytesOf(elements, dtype), bytes = part * static_cast<std::size_t>(size());
+        if (size() == 1 && part > 0) std::memcpy(output, input, part);
+        return attempt("all-to-all", elements, dtype, [&](std::size_t) {
+            gloo::AlltoallOptions options(context_);
+            options.setInput(static_cast<std::uint8_t*>(const_cast<void*>(input)), bytes);
+            options.setOutput(static_cast<std::uint8_t*>(output), bytes);
+            options.setTag(nextTag());
+            options.setTimeout(group_.timeout);
+            gloo::alltoall(options);
         });
     }
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "calibrate/comm/exchange.h"
 #include "model/base/check.h"
 
 namespace ringside {
@@ -53,6 +54,9 @@ public:
     }
     Result<void> reduce(const StreamContext& stream, void* data, std::int64_t elements, DType dtype, int root, Reduction reduction) override {
         return enqueue(stream, "reduce", {RingsideReduce, number(dtype), data, data, elements, root, reduction == Reduction::Average});
+    }
+    Result<void> allToAll(const StreamContext& stream, const void* input, void* output, std::int64_t elements, DType dtype) override {
+        return allToAllInRounds(*this, device_, stream, input, output, elements, dtype);
     }
     Result<void> send(const StreamContext& stream, const void* data, std::int64_t elements, DType dtype, int to) override {
         return enqueue(stream, "send", {RingsideSend, number(dtype), data, nullptr, elements, to, 0});

@@ -213,7 +213,7 @@ Result<void> Executor::runCollective(const StreamContext& stream, Communicator& 
             }
             break;
         }
-        case CollectiveOp::AllToAll: return allToAll(comm, device_, stream, in, out, work.elements, work.dtype);
+        case CollectiveOp::AllToAll: return comm.allToAll(stream, in, out, work.elements, work.dtype);
         case CollectiveOp::Gather: return gather(comm, device_, stream, in, out, work.elements, work.dtype, work.root);
         case CollectiveOp::Scatter: return scatter(comm, device_, stream, in, out, work.elements, work.dtype, work.root);
     }

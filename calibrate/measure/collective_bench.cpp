@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "calibrate/comm/exchange.h"
 #include "calibrate/comm/prompt_thread.h"
 #include "calibrate/fit/robust.h"
 #include "calibrate/measure/both_ways.h"
@@ -53,7 +52,7 @@ private:
             case CollectiveOp::ReduceScatter: return comm_.reduceScatter(context, send_.data() + offset_, receive_.data() + offset_, part, DType::Fp32, Reduction::Sum);
             case CollectiveOp::Broadcast: return comm_.broadcast(context, send_.data() + offset_, elements, DType::Fp32, 0);
             case CollectiveOp::Reduce: return comm_.reduce(context, send_.data() + offset_, elements, DType::Fp32, 0, Reduction::Sum);
-            case CollectiveOp::AllToAll: return allToAll(comm_, device_, context, send_.data() + offset_, receive_.data() + offset_, part, DType::Fp32);
+            case CollectiveOp::AllToAll: return comm_.allToAll(context, send_.data() + offset_, receive_.data() + offset_, part, DType::Fp32);
             case CollectiveOp::SendRecv:
                 if (bothWays_) return bothWays_->exchange(context, send_.data() + offset_, receive_.data() + offset_, std::max<std::int64_t>(1, elements / (comm_.size() - 1)));
                 if (comm_.rank() == 0) return comm_.send(context, send_.data() + offset_, elements, DType::Fp32, 1);

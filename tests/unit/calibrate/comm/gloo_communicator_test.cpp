@@ -143,6 +143,17 @@ TEST_P(Collective, AllGatherPutsThePartsInRankOrder) {
     });
 }
 
+TEST_P(Collective, AllToAllGivesEachItsPartOfEveryRanksInput) {
+    overAll([&](Communicator& group, DType dtype, std::int64_t size) {
+        Numbers input = numbersOf(group.rank(), size * ranks(), dtype);
+        Numbers output(static_cast<std::size_t>(size * ranks()), dtype);
+        const auto done = group.allToAll(kStream, input.data(), output.data(), size, dtype);
+        ASSERT_TRUE(done.has_value()) << done.error().toString();
+        for (int rank = 0; rank < ranks(); ++rank)
+            for (std::int64_t i = 0; i < size; ++i) ASSERT_EQ(output.get(rank * size + i), valueAt(rank, group.rank() * size + i)) << rank << " " << i;
+    });
+}
+
 TEST_P(Collective, ReduceScatterGivesEachItsPartOfTheSum) {
     overAll([&](Communicator& group, DType dtype, std::int64_t size) {
         for (const bool inPlace : {false, true}) {
