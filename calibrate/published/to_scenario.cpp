@@ -160,8 +160,8 @@ private:
         return {};
     }
 
-    /// Megatron Bridge's recipes keep experts whole (expert_tensor_parallel_size = 1) and send tokens by DeepEP or HybridEP (moe_flex_dispatcher_backend), on
-    /// H100s by all-to-all (moe_token_dispatcher_type).
+    /// Megatron Bridge's recipes keep experts whole (expert_tensor_parallel_size = 1). How tokens travel, and whether beside another micro-batch, a
+    /// record says where the recipe of its release is known.
     void mapExperts(bool recipe) {
         strategy()["ep"] = strategy_.ep;
         if (!recipe) return;
@@ -169,12 +169,18 @@ private:
             strategy()["etp"] = 1;
             assume("expert tensor parallelism not stated: 1, as in Megatron Bridge's recipes");
         }
-        const bool hopper = device().arch == GpuArch::Hopper;
-        strategy()["moe_token_dispatcher"] = hopper ? "alltoall" : "flex";
-        assume(fmt::format("token dispatcher not stated: {}, as in Megatron Bridge's recipes", hopper ? "alltoall" : "flex"));
-        if (!overlapsExperts()) return;
+        const Json& given = record_.json.at("strategy");
+        if (given.contains("moe_flex_dispatcher_backend")) {
+            strategy()["moe_token_dispatcher"] = given["moe_flex_dispatcher_backend"].is_null() ? "alltoall" : "flex";
+        } else {  // DeepEP or HybridEP (moe_flex_dispatcher_backend), on H100s all-to-all
+            const bool hopper = device().arch == GpuArch::Hopper;
+            strategy()["moe_token_dispatcher"] = hopper ? "alltoall" : "flex";
+            assume(fmt::format("token dispatcher not stated: {}, as in Megatron Bridge's recipes", hopper ? "alltoall" : "flex"));
+        }
+        const bool stated = given.contains("moe_a2a_overlap") && given["moe_a2a_overlap"].is_boolean();
+        if (!(stated ? given["moe_a2a_overlap"].get<bool>() : overlapsExperts())) return;
         strategy()["overlap_moe_expert_parallel_comm"] = true;
-        assume("overlap of the experts' communication not stated: as in Megatron Bridge's recipes");
+        if (!stated) assume("overlap of the experts' communication not stated: as in Megatron Bridge's recipes");
     }
 
     /// moe_a2a_overlap of Megatron Bridge's performance recipes: of H100 and B200 where the pipeline is interleaved (qwen3 and, since April 2026,

@@ -336,6 +336,18 @@ TEST(ToScenario, RunsAgainWhatTheRecipeNames) {
     EXPECT_EQ(with("").recompute, Recompute::None);
 }
 
+TEST(ToScenario, SendsTokensAsTheRecipeOfTheReleaseSays) {
+    const auto with = [](const char* more) {
+        std::string strategy = kDeepSeekOnGb200;
+        strategy.insert(strategy.size() - 1, more);
+        return mapped(bridge(kGb200x256, R"j({"name": "DeepSeekV3", "seq_len": 4096})j", strategy.c_str(), "26.06")).scenario.parallel;
+    };
+    EXPECT_EQ(with(R"j(, "moe_flex_dispatcher_backend": "hybridep")j").tokenDispatcher, "flex");
+    EXPECT_EQ(with(R"j(, "moe_flex_dispatcher_backend": null)j").tokenDispatcher, "alltoall");
+    EXPECT_FALSE(with(R"j(, "moe_a2a_overlap": false)j").overlapExpertExchange);
+    EXPECT_TRUE(with(R"j(, "moe_a2a_overlap": true)j").overlapExpertExchange);
+}
+
 TEST(ToScenario, MapsQwen3OnH100WithWholeExpertsAndAnAccountOfEmbeddingAndLoss) {
     const MappedRecord m = mapped(bridge(R"j({"gpu": "H100", "gpus_per_node": 8, "nodes": 32, "n_gpus": 256, "interconnect": "NVLink4 + IB"})j", R"j({"name": "Qwen3_235B_a22B", "seq_len": 4096})j",
                                          R"j({"kind": "zero1 (Megatron distributed optimizer)", "tp": 2, "pp": 8, "cp": 1, "vp": 4, "ep": 32, "micro_batch": 1, "global_batch": 8192, "precision": "FP8"})j", "26.02"));
