@@ -181,7 +181,10 @@ Result<Timeline> playAsync(const Schedule& schedule, const Prices& prices, const
         timeline.events += mean.events;
         shown.push_back(std::move(mean.classes.front()));
     }
-    for (const std::size_t speed : speeds.speedOf) timeline.classes.push_back(shown[speed]);
+    for (std::size_t c = 0; c < speeds.speedOf.size(); ++c) {
+        timeline.classes.push_back(shown[speeds.speedOf[c]]);
+        timeline.runAhead.push_back(prices.nodes[schedule.classes[c].nodeGroup].runAhead);
+    }
     timeline.server = std::move(run.activity);
     timeline.async = run.outcome;
     return timeline;
