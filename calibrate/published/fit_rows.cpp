@@ -57,7 +57,7 @@ std::vector<FitRow> fitRows(const std::vector<PublishedRecord>& records, const s
     std::vector<FitRow> rows;
     for (std::size_t i = 0; i < records.size(); ++i) {
         const PublishedRecord& record = records[i];
-        if (!record.unreadable.empty() || !record.flag.empty() || !runs[i].reason.empty()) continue;
+        if (!record.unreadable.empty() || !record.flag.empty() || !record.simulated.empty() || !runs[i].reason.empty()) continue;
         if (record.kind == RecordKind::Training) addTraining(rows, record, runs[i]);
         if (record.kind == RecordKind::Memory) addMemory(rows, record, runs[i]);
         if (record.kind == RecordKind::Kernel)

@@ -25,7 +25,6 @@ constexpr std::array kTable{
     FitParameter{"kernel_fixed_us", All, Training, 0.5, 10, "start-up and drain of a kernel on the device"},
     FitParameter{"launch_us", All, Training, 1, 60, "host time to issue one kernel in eager PyTorch"},
     FitParameter{"huggingface_launch", All, Training, 0.5, 10, "a launch by Hugging Face's modules, over launch_us"},
-    FitParameter{"megatron_deepspeed_launch", All, Training, 0.5, 20, "a launch by Megatron-DeepSpeed, over launch_us"},
     FitParameter{"flash1_attention", All, Training, 0.2, 1, "FlashAttention's first generation, relative to the second"},
     FitParameter{"collective_launch_us", All, Training, 2, 300, "host time to issue one collective"},
     FitParameter{"host_step_us", All, Training, 10, 50'000, "host time per step outside launches: loop, loader hand-over, logging"},

@@ -199,6 +199,7 @@ bool otherFramework(const PublishedRecord& record) {
 std::string classOf(const PublishedRecord& record, Bytes bytes) {
     if (record.kind == RecordKind::Collective) return bytes >= kLarge ? "collectives >= 1 MiB" : "collectives < 1 MiB";
     if (record.kind != RecordKind::Training) return std::string(nameOf(record.kind));
+    if (!record.simulated.empty()) return kSimulated;
     const PublishedStrategy& strategy = record.strategy;
     if (strategy.tp * strategy.pp * strategy.cp > 1) return "hybrid (tp/pp/cp)";
     if (record.hardware.gpus == 1) return "single device";

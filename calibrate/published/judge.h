@@ -39,7 +39,8 @@ struct PublishedVerdict {
 };
 
 /// "single device", "single-node data parallel", "multi-node data parallel", "hybrid (tp/pp/cp)", "memory"; collectives by size:
-/// "collectives >= 1 MiB", "collectives < 1 MiB". REQUIRES: bytes given where the record is a collective table.
+/// "collectives >= 1 MiB", "collectives < 1 MiB"; kSimulated. REQUIRES: bytes given where the record is a collective table.
+inline constexpr const char* kSimulated = "figures of another simulator";  ///< nobody measured them: outside every other group, and of every fit
 std::string classOf(const PublishedRecord& record, Bytes bytes = 0);
 
 /// One condition on records: "family=vtrain", "device=a100", "id=8gpu", or text that any of these contains. A value matches where it

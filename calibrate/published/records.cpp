@@ -211,6 +211,7 @@ Result<RecordKind> kindOf(const JsonCursor& record) {
 Result<void> readHead(const JsonCursor& json, PublishedRecord& record) {
     record.notes = textOf(json, "notes");
     record.flag = textOf(json, "flag");
+    record.simulated = textOf(json, "simulated");
     std::string repository;
     if (const auto source = json.find("source"); source && source->value().is_object()) {
         repository = textOf(*source, "repo");

@@ -58,7 +58,7 @@ struct CollectiveSample {
 
 struct PublishedRecord {
     RecordKind kind = RecordKind::Training;
-    std::string file, id, family, source, notes, flag;  ///< family: of a record without one, the source's owner; source: repository and path
+    std::string file, id, family, source, notes, flag, simulated;  ///< flag, simulated: why, if so; family: of a record without one, the source's owner; source: repository and path
     std::string repository;                    ///< of the source: records of one repository are not independent
     PublishedHardware hardware;                ///< of a collective table: device and fabric only
     PublishedModel model;

@@ -163,6 +163,10 @@ std::vector<std::pair<std::string, GroupSummary>> groupsOf(const PublishedVerdic
         for (const JudgedRow& row : verdict.rows) {
             if (row.kind != kind || (heldOut && !row.heldOut)) continue;
             const Judgement* one = heldOut ? &*row.heldOut : &row;
+            if (row.group == kSimulated) {
+                axes[0][row.group].push_back(one);
+                continue;
+            }
             all.push_back(one);
             axes[0][row.group].push_back(one);
             axes[1][row.family].push_back(one);
@@ -170,8 +174,7 @@ std::vector<std::pair<std::string, GroupSummary>> groupsOf(const PublishedVerdic
             axes[3][row.strategy].push_back(one);
             if (row.causes) axes[4][std::string(nameOf(dominant(*row.causes)))].push_back(one);
         }
-        if (all.empty()) continue;
-        out.emplace_back("all " + std::string(nameOf(kind)), summaryOf(all));
+        if (!all.empty()) out.emplace_back("all " + std::string(nameOf(kind)), summaryOf(all));
         for (std::size_t a = 0; a < kAxes; ++a)
             for (const auto& [value, rows] : axes[a]) out.emplace_back(names[a] + value, summaryOf(rows));
     }

@@ -82,6 +82,10 @@ private:
         return {};
     }
 
+    /// vTrain's predictor replays kernels that it recorded of one layer: parameters, gradients and Adam's update in fp16 without master weights, neither
+    /// clipping nor loss scaling (its src/trainer.py), one all-reduce after backward.
+    bool replayed() const { return has(record_.source, "VIA-Research/vTrain") && has(record_.source, "ground_truth_single"); }
+
     /// A script uses DeepSpeed's zero.Init where it must: a model that fits is whole on each device before it is shared out.
     Result<void> mapZeroInit() {
         Scenario& scenario = out_.scenario;
@@ -291,7 +295,7 @@ private:
             else strategy()["param_dtype"] = "bf16";
         } else if (half && (trainer_ == Trainer::Megatron || trainer_ == Trainer::DeepSpeed)) {
             // Weights of two bytes with an fp32 copy in the optimizer.
-            training()["precision"] = has(text, "bf16") && !has(text, "fp16") ? "bf16-master" : "fp16-master";
+            training()["precision"] = replayed() ? "fp16-pure" : has(text, "bf16") && !has(text, "fp16") ? "bf16-master" : "fp16-master";
         } else if (half) {
             const bool bf16 = has(text, "bf16") && !has(text, "fp16");
             const bool pure = bf16 && text == "bf16" && kind_ == "single";
@@ -334,14 +338,14 @@ private:
             if (trainer_ == Trainer::Fsdp && training()["recompute"] == "full" && !has(notes_, "torch 1.")) training()["recompute_early_stop"] = true;
             mapKernels();
         }
-        if (has(notes_, "megatron-deepspeed")) training()["framework"] = "megatron-deepspeed";
+        if (replayed()) training()["framework"] = "profiled";
         if (modulesOfHuggingFace()) training()["framework"] = "huggingface";
         if (style_ == ModelStyle::ConvNet && channelsLast()) training()["memory_format"] = "channels_last";
         if (trainer_ == Trainer::Torch && beforeTorch2()) training()["zero_grad_set_to_none"] = false;
         if (techniques_ >= 5) training()["optimizer_in_backward"] = true;
         if (techniques_ >= 6) training()["offload_activations"] = true;
         const bool without = has(notes_, "w/o clip");
-        const bool clips = !without && (strategy_.gradClip.has_value() || trainer_ == Trainer::Megatron || style_ == ModelStyle::Bert);
+        const bool clips = !without && !replayed() && (strategy_.gradClip.has_value() || trainer_ == Trainer::Megatron || style_ == ModelStyle::Bert);
         training()["gradient_clipping"] = clips;
         return {};
     }

@@ -44,7 +44,7 @@ Figure sustainedClock(GpuArch arch) {
         case GpuArch::BlackwellUltra: return assumed(0.73, 0.12, "as Blackwell, with 1.1 to 1.4 times the power for the same multiprocessors");
         case GpuArch::Hopper: return assumed(0.88, 0.07, "power limit at 700 W under continuous matmuls");
         case GpuArch::Ampere:
-            return published(0.95, 0.04, "training steps against the best shape: 0.91 in mosaicml/llm-foundry, 0.97 in VIA-Research/vTrain and for bare products (SimuMax)");
+            return published(0.95, 0.04, "training steps against the best shape: 0.91 in mosaicml/llm-foundry, 0.97 for bare products (SimuMax)");
         case GpuArch::Cdna2: case GpuArch::Cdna3: return assumed(0.92, 0.08, "power limit");
         case GpuArch::Volta: case GpuArch::Ada: case GpuArch::Other: break;
     }
@@ -110,7 +110,7 @@ Profile datasheetProfile(const Device& device, const PublishedFigures& figures) 
     p.kernelFixedUs = assumed(2.0, 0.25, "start-up and drain of a small kernel");
     p.launchUs = assumed(6.0, 0.40, "eager PyTorch: Python, dispatcher, autograd and the driver's launch");
     p.huggingfaceLaunch = published(2.0, 0.30, "Llama 1B, one sample of 512 tokens, eager on a B200 (stas00/ml-engineering training/performance)");
-    p.megatronDeepspeedLaunch = published(8.6, 0.15, "small micro-batches on A100s (VIA-Research/vTrain data)");
+    p.profiledLaunch = published(8.6, 0.15, "a layer of width 1,024 in micro-batches of one under CUPTI, on an A100 (VIA-Research/vTrain, whose predictor replays it)");
     p.collectiveLaunchUs = assumed(20.0, 0.40, "ProcessGroupNCCL: work object, events, stream waits and the launch");
     p.hostStepUs = assumed(500.0, 0.50, "data loader hand-over, zero_grad, optimizer wrapper, logging");
     p.copyEfficiency = assumed(0.85, 0.08, "pinned copies of megabytes");

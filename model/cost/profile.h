@@ -59,7 +59,7 @@ struct Profile {
     Figure memoryEfficiency;                ///< fraction of the memory bandwidth that streaming kernels reach
     Figure kernelFixedUs;                   ///< device time of an empty kernel (start-up and drain)
     Figure launchUs;                        ///< host time to issue one kernel from the framework, eager
-    Figure huggingfaceLaunch, megatronDeepspeedLaunch;  ///< that of these frameworks, over PyTorch's own modules
+    Figure huggingfaceLaunch, profiledLaunch;  ///< that of Hugging Face's modules, and under a profiler that records launches, over PyTorch's own modules
     Figure collectiveLaunchUs;              ///< host time to issue one collective
     Figure hostStepUs;                      ///< host time per step outside launches (Python, zero_grad, hooks)
     Figure copyEfficiency;                  ///< fraction of the PCIe rate of a pinned copy

@@ -35,7 +35,7 @@ inline constexpr std::array kProfileFields{
     ProfileField{"kernel_fixed_us", &Profile::kernelFixedUs, 0, kMaxProfileUs},
     ProfileField{"launch_us", &Profile::launchUs, 0, kMaxProfileUs},
     ProfileField{"huggingface_launch", &Profile::huggingfaceLaunch, 0, 1000},
-    ProfileField{"megatron_deepspeed_launch", &Profile::megatronDeepspeedLaunch, 0, 1000},
+    ProfileField{"profiled_launch", &Profile::profiledLaunch, 0, 1000},
     ProfileField{"collective_launch_us", &Profile::collectiveLaunchUs, 0, kMaxProfileUs},
     ProfileField{"host_step_us", &Profile::hostStepUs, 0, kMaxProfileUs},
     ProfileField{"copy_efficiency", &Profile::copyEfficiency, 0.001, kMaxEfficiency},

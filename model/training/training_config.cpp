@@ -47,6 +47,7 @@ std::vector<Precision> precisions() {
             {"fp16-autocast", Fp32,     Fp32,    Fp16, Fp16,      true,    false, true},
             {"bf16-autocast", Fp32,     Fp32,    Bf16, Bf16,      true,    false, false},
             {"bf16",          Bf16,     Bf16,    Bf16, Bf16,      false,   false, false},
+            {"fp16-pure",     Fp16,     Fp16,    Fp16, Fp16,      false,   false, false},
             {"bf16-master",   Bf16,     Fp32,    Bf16, Bf16,      false,   true,  false},
             {"fp16-master",   Fp16,     Fp32,    Fp16, Fp16,      false,   true,  true},
             {"fp8",           Bf16,     Fp32,    Fp8,  Bf16,      false,   true,  false}};
@@ -152,7 +153,7 @@ constexpr std::array kRecomputes{Recompute::None, Recompute::Selective, Recomput
 constexpr std::array kRecomputeModules{RecomputeModule::CoreAttention, RecomputeModule::ExpertActivation, RecomputeModule::LayerNorm, RecomputeModule::LatentUp,
                                        RecomputeModule::Mlp, RecomputeModule::Experts, RecomputeModule::SharedExperts};
 constexpr std::array kAttentionKernels{AttentionKernel::Flash, AttentionKernel::Flash1, AttentionKernel::Flash3, AttentionKernel::Flash4, AttentionKernel::FusedSoftmax, AttentionKernel::Math};
-constexpr std::array kFrameworks{Framework::PyTorch, Framework::HuggingFace, Framework::MegatronDeepSpeed};
+constexpr std::array kFrameworks{Framework::PyTorch, Framework::HuggingFace, Framework::Profiled};
 constexpr std::array kMemoryFormats{MemoryFormat::Contiguous, MemoryFormat::ChannelsLast};
 constexpr std::array kLossKernels{LossKernel::Eager, LossKernel::Fused, LossKernel::FusedInPlace, LossKernel::FusedLinear};
 constexpr std::array kGatedKernels{GatedKernel::Eager, GatedKernel::Fused, GatedKernel::FusedInPlace};
@@ -283,7 +284,7 @@ Result<Framework> frameworkByName(std::string_view name) {
     const std::string spelling = canonical(name);
     if (spelling == "pytorch" || spelling == "torch") return Framework::PyTorch;
     if (spelling == "huggingface" || spelling == "hugging-face" || spelling == "transformers") return Framework::HuggingFace;
-    if (spelling == "megatron-deepspeed") return Framework::MegatronDeepSpeed;
+    if (spelling == "profiled") return Framework::Profiled;
     return badInput({}, unknownName("framework", name, frameworkNames()));
 }
 
@@ -291,7 +292,7 @@ std::string_view nameOf(Framework framework) {
     switch (framework) {
         case Framework::PyTorch: return "pytorch";
         case Framework::HuggingFace: return "huggingface";
-        case Framework::MegatronDeepSpeed: return "megatron-deepspeed";
+        case Framework::Profiled: return "profiled";
     }
     return "?";
 }

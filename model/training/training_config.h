@@ -25,7 +25,7 @@ struct Precision {
     bool operator==(const Precision&) const = default;
 };
 
-/// "fp32", "tf32", "fp16-autocast", "bf16-autocast", "bf16" (pure), "bf16-master" (bf16 parameters, fp32 master and
+/// "fp32", "tf32", "fp16-autocast", "bf16-autocast", "bf16" (pure), "fp16-pure", "bf16-master" (bf16 parameters, fp32 master and
 /// gradients), "fp16-master" (the same in fp16, with loss scaling), "fp8" (as bf16-master, but linear layers other than the head
 /// multiply in eight bits); common other spellings are understood. The error names the nearest.
 Result<Precision> precisionByName(std::string_view name);
@@ -77,7 +77,7 @@ inline int flashGeneration(AttentionKernel kernel) {
 }
 
 /// Whose Python issues the kernels: what one launch costs the host differs by several times (docs/models/host.md).
-enum class Framework : std::uint8_t { PyTorch, HuggingFace, MegatronDeepSpeed };
+enum class Framework : std::uint8_t { PyTorch, HuggingFace, Profiled };
 Result<Framework> frameworkByName(std::string_view name);
 std::vector<std::string> frameworkNames();
 std::string_view nameOf(Framework framework);

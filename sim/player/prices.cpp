@@ -190,7 +190,7 @@ Result<Prices> priceSchedule(const Schedule& schedule, const Cluster& cluster, c
         const double host = launchFactor(profile, options.framework) / options.hostScale;
         node.launch = Time::fromMicroseconds(profile.launchUs.value * host);
         node.collectiveLaunch = Time::fromMicroseconds(profile.collectiveLaunchUs.value * host);
-        node.runAhead = options.framework == Framework::MegatronDeepSpeed ? kShortRunAhead : 0;
+        node.runAhead = options.framework == Framework::Profiled ? kShortRunAhead : 0;
         for (const HostWork& work : schedule.hostWorks) node.hostWorks.push_back(hostWorkTime(work, profile, cluster.nodes[g].kind.devices, options));
         node.oneCore = oneCore;
         prices.nodes.push_back(std::move(node));

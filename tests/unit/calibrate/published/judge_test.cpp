@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "calibrate/published/collective_rows.h"
+#include "calibrate/published/fit_rows.h"
 #include "calibrate/published/report.h"
 
 namespace ringside {
@@ -100,6 +101,27 @@ TEST(PublishedVerdictTest, KeepsFrameworksWhoseKernelsAreTheirOwnApart) {
     EXPECT_EQ(classOfNotes("framework NGC MXNet (not PyTorch DDP unless named); weak scaling"), "data parallel of other frameworks");
     EXPECT_EQ(classOfNotes("framework PyTorch (not PyTorch DDP unless named); weak scaling"), "multi-node data parallel");
     EXPECT_EQ(classOfNotes("framework overhead is included"), "multi-node data parallel");
+}
+
+TEST(PublishedVerdictTest, CountsFiguresThatASimulatorMadeInAClassOfTheirOwnOnly) {
+    Json json = Json::parse(R"([{"id": "a", "family": "one", "source": {"repo": "a/b"}, "hardware": {"gpu": "A100-80GB-SXM", "gpus_per_node": 2, "nodes": 1, "n_gpus": 2},
+        "model": {"name": "gpt2-medium", "seq_len": 1024}, "strategy": {"kind": "ddp", "micro_batch": 4, "precision": "bf16 amp", "act_ckpt": "none"}, "measured": {"step_time_s": 0.1}}])");
+    json.push_back(json[0]);
+    json[1]["id"] = "b";
+    json[1]["simulated"] = "its predictor's output";
+    const std::vector<PublishedRecord> records = recordsFromJson(json, "f").value();
+    const PublishedVerdict verdict = judge(records, catalogs(), 1);
+    ASSERT_EQ(verdict.rows.size(), 2U) << "predicted all the same";
+    EXPECT_EQ(verdict.rows[1].group, kSimulated);
+    std::map<std::string, std::size_t> counts;
+    for (const auto& [name, summary] : groupsOf(verdict)) counts[name] = summary.n;
+    EXPECT_EQ(counts["all training"], 1U);
+    EXPECT_EQ(counts["family:one"], 1U);
+    EXPECT_EQ(counts[std::string("class:") + kSimulated], 1U);
+    EXPECT_EQ(counts["class:single-node data parallel"], 1U);
+    // Nor does a figure of the profiles rest on it.
+    const std::vector<PublishedRun> runs = prepareRuns(records, catalogs(), 1);
+    EXPECT_EQ(fitRows(records, runs, catalogs(), 120).size(), 1U);
 }
 
 TEST(PublishedVerdictTest, DoesNotDependOnTheThreads) {

@@ -70,6 +70,22 @@ TEST(ToScenario, MapsMegatronWithWhatTheWholeSourceLeavesOpen) {
     EXPECT_THAT(m.assumed, ElementsAre("vocabulary not stated: 50257, GPT-2's", "recompute not stated: none"));
 }
 
+// vTrain's file for one node is its predictor's output (tests/data/published/README.md); that for several nodes is measured.
+TEST(ToScenario, MapsWhatVtrainsPredictorReplays) {
+    PublishedRecord one = record(kA100x8, kGpt, R"j({"kind": "megatron", "dp": 8, "micro_batch": 4, "grad_accum": 4, "global_batch": 128, "precision": "fp16"})j", R"j({"step_time_s": 1})j", "Megatron-DeepSpeed runs");
+    const auto withPath = [&](const char* path) {
+        one.source = std::string("VIA-Research/vTrain ") + path;
+        return mapped(one).scenario.training;
+    };
+    const TrainingConfig replayed = withPath("data/ground_truth_single.csv"), measured = withPath("data/ground_truth_multi.csv");
+    EXPECT_EQ(replayed.framework, Framework::Profiled);
+    EXPECT_EQ(replayed.precision.name, "fp16-pure");
+    EXPECT_FALSE(replayed.gradientClipping);
+    EXPECT_EQ(measured.framework, Framework::PyTorch);
+    EXPECT_EQ(measured.precision.name, "fp16-master");
+    EXPECT_TRUE(measured.gradientClipping);
+}
+
 TEST(ToScenario, MapsComposersFsdp) {
     const MappedRecord m = mapped(record(R"j({"gpu": "A100-40GB-SXM", "gpus_per_node": 8, "nodes": 2, "n_gpus": 16, "interconnect": "1600 Gbps node-node RoCE (section title)"})j",
                                          R"j({"name": "MPT-125m", "layers": 12, "hidden": 768, "heads": 12, "kv_heads": 12, "ffn": 3072, "vocab": 50368, "seq_len": 512})j",
