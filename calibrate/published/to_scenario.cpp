@@ -181,6 +181,9 @@ private:
             strategy()["moe_token_dispatcher"] = hopper ? "alltoall" : "flex";
             assume(fmt::format("token dispatcher not stated: {}, as in Megatron Bridge's recipes", hopper ? "alltoall" : "flex"));
         }
+        // Tokens beyond an expert's capacity are dropped, and what is missing is padded.
+        if (has(lower(record_.model.name), "tokendrop")) strategy()["moe_pad_expert_input_to_capacity"] = true;
+        if (given.contains("cuda_graph_scope") && given["cuda_graph_scope"].is_array()) strategy()["cuda_graph_scope"] = given["cuda_graph_scope"];
         const bool stated = given.contains("moe_a2a_overlap") && given["moe_a2a_overlap"].is_boolean();
         if (!(stated ? given["moe_a2a_overlap"].get<bool>() : overlapsExperts())) return;
         strategy()["overlap_moe_expert_parallel_comm"] = true;
@@ -338,6 +341,7 @@ private:
             if (trainer_ == Trainer::Fsdp && training()["recompute"] == "full" && !has(notes_, "torch 1.")) training()["recompute_early_stop"] = true;
             mapKernels();
         }
+        if (strategy().value("transformer_impl", "") == "transformer_engine") training()["framework"] = "transformer-engine";
         if (replayed()) training()["framework"] = "profiled";
         if (modulesOfHuggingFace()) training()["framework"] = "huggingface";
         if (style_ == ModelStyle::ConvNet && channelsLast()) training()["memory_format"] = "channels_last";

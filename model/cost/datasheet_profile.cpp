@@ -110,6 +110,9 @@ Profile datasheetProfile(const Device& device, const PublishedFigures& figures) 
     p.kernelFixedUs = assumed(2.0, 0.25, "start-up and drain of a small kernel");
     p.launchUs = assumed(6.0, 0.40, "eager PyTorch: Python, dispatcher, autograd and the driver's launch");
     p.huggingfaceLaunch = published(2.0, 0.30, "Llama 1B, one sample of 512 tokens, eager on a B200 (stas00/ml-engineering training/performance)");
+    p.transformerEngineLaunch = published(4.6, 0.35, "Linear and LayerNormLinear in MXFP8, forward and backward: 74 µs for each kernel on a GB200 (TransformerEngine pull request 3523), over arm_host");
+    p.furtherLaunch = published(2.1, 0.50, "products of GroupedLinear: 267 µs for eight (TransformerEngine pull request 3134, taken to be on a GB200), over arm_host");
+    p.armHost = published(2.75, 0.25, "a Linear of PyTorch's own: 37.1 µs on a GB200, 13.5 µs on a DGX H100 (TransformerEngine issue 2053)");
     p.profiledLaunch = published(8.6, 0.15, "a layer of width 1,024 in micro-batches of one under CUPTI, on an A100 (VIA-Research/vTrain, whose predictor replays it)");
     p.collectiveLaunchUs = assumed(20.0, 0.40, "ProcessGroupNCCL: work object, events, stream waits and the launch");
     p.hostStepUs = assumed(500.0, 0.50, "data loader hand-over, zero_grad, optimizer wrapper, logging");

@@ -15,6 +15,7 @@ double launchFactor(const Profile& profile, Framework framework) {
     switch (framework) {
         case Framework::PyTorch: return 1;
         case Framework::HuggingFace: return profile.huggingfaceLaunch.value;
+        case Framework::TransformerEngine: return profile.transformerEngineLaunch.value;
         case Framework::Profiled: return profile.profiledLaunch.value;
     }
     return 1;

@@ -59,7 +59,9 @@ struct Profile {
     Figure memoryEfficiency;                ///< fraction of the memory bandwidth that streaming kernels reach
     Figure kernelFixedUs;                   ///< device time of an empty kernel (start-up and drain)
     Figure launchUs;                        ///< host time to issue one kernel from the framework, eager
-    Figure huggingfaceLaunch, profiledLaunch;  ///< that of Hugging Face's modules, and under a profiler that records launches, over PyTorch's own modules
+    Figure huggingfaceLaunch, transformerEngineLaunch, profiledLaunch;  ///< that of Hugging Face's and Transformer Engine's modules, and under a profiler that records launches, over PyTorch's own modules
+    Figure furtherLaunch;                   ///< that of the kernels that one call issues in a row, but the first, over launchUs
+    Figure armHost;                         ///< time of the host's Python on an Arm processor (Grace), over that on x86
     Figure collectiveLaunchUs;              ///< host time to issue one collective
     Figure hostStepUs;                      ///< host time per step outside launches (Python, zero_grad, hooks)
     Figure copyEfficiency;                  ///< fraction of the PCIe rate of a pinned copy

@@ -5,10 +5,12 @@
 // by key; what an empty optional stands for is the strategy's default, which its knobs() states.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/base/dtype.h"
@@ -82,6 +84,8 @@ struct ParallelConfig {
     std::string transformerImpl = "local";      ///< local, transformer_engine
     std::int64_t optimizerInstances = 1;
     bool padBuckets = false;
+    bool padExpertInputToCapacity = false;      ///< experts get as many tokens as they hold, however many were sent: the host need not know
+    std::vector<std::string> cudaGraphScope;    ///< what is captured as graphs: attn, mlp, moe, moe_router, moe_preprocess; or full_iteration
     bool overlapExpertExchange = false;         ///< each forward runs beside a backward, while tokens travel
 
     // FSDP.
@@ -99,6 +103,9 @@ struct ParallelConfig {
     bool keepLowPrecisionGrads = false;
     bool cpuOffload = false;
 
+    bool captures(std::string_view scope) const { return std::find(cudaGraphScope.begin(), cudaGraphScope.end(), scope) != cudaGraphScope.end(); }
+    /// Forward and backward of the whole step are one graph of kernels.
+    bool capturesIteration() const { return captures("full_iteration"); }
     /// The ranks of the tensor axis hold different experts, not parts of the same.
     bool keepsExpertsWhole() const { return tp > 1 && etp && *etp == 1; }
     /// Experts are not the same on all ranks of the data and the tensor axis.

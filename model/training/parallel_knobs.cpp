@@ -1,5 +1,6 @@
 #include "model/training/parallel_knobs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <variant>
 
@@ -85,6 +86,8 @@ const std::vector<KnobField>& fields() {
         {"num_distributed_optimizer_instances", &Config::optimizerInstances, 1, kManyRanks},
         {"pad_buckets_for_high_nccl_busbw", &Config::padBuckets},
         {"overlap_moe_expert_parallel_comm", &Config::overlapExpertExchange},
+        {"moe_pad_expert_input_to_capacity", &Config::padExpertInputToCapacity},
+        {"cuda_graph_scope", &Config::cudaGraphScope, 0, 0, {"attn", "mlp", "moe", "moe_router", "moe_preprocess", "full_iteration"}},
         {"sharding_strategy", &Config::shardingStrategy, 0, 0, {"full_shard", "shard_grad_op", "hybrid_shard", "hybrid_shard_zero2", "no_shard"}},
         {"shard_group", &Config::shardGroup, 0, kManyRanks, {}, "ranks"},
         {"wrap", &Config::wrap, 0, 0, {"block", "size", "none", "layers"}},
@@ -153,13 +156,17 @@ Result<T> readAs(const KnobField& field, const JsonCursor& value) {
         }
         return numbers;
     } else {
+        const std::string expected = field.choices.empty() ? "expected a list of layer names, for example [\"model.layers.0\"]" : fmt::format("expected a list, for example [\"{}\"]", field.choices.front());
         std::vector<std::string> words;
-        if (value.value().is_string()) return std::vector<std::string>{value.value().get<std::string>()};
-        if (!value.value().is_array()) return value.error("expected a list of layer names, for example [\"model.layers.0\"]");
-        for (const Json& entry : value.value()) {
-            if (!entry.is_string()) return value.error("expected a list of layer names, for example [\"model.layers.0\"]");
-            words.push_back(entry.get<std::string>());
-        }
+        if (value.value().is_string()) words.push_back(value.value().get<std::string>());
+        else if (!value.value().is_array()) return value.error(expected);
+        else
+            for (const Json& entry : value.value()) {
+                if (!entry.is_string()) return value.error(expected);
+                words.push_back(entry.get<std::string>());
+            }
+        for (const std::string& word : words)
+            if (!field.choices.empty() && std::find(field.choices.begin(), field.choices.end(), word) == field.choices.end()) return value.error(unknownName(field.key, word, field.choices));
         return words;
     }
 }

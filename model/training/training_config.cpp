@@ -153,7 +153,7 @@ constexpr std::array kRecomputes{Recompute::None, Recompute::Selective, Recomput
 constexpr std::array kRecomputeModules{RecomputeModule::CoreAttention, RecomputeModule::ExpertActivation, RecomputeModule::LayerNorm, RecomputeModule::LatentUp,
                                        RecomputeModule::Mlp, RecomputeModule::Experts, RecomputeModule::SharedExperts};
 constexpr std::array kAttentionKernels{AttentionKernel::Flash, AttentionKernel::Flash1, AttentionKernel::Flash3, AttentionKernel::Flash4, AttentionKernel::FusedSoftmax, AttentionKernel::Math};
-constexpr std::array kFrameworks{Framework::PyTorch, Framework::HuggingFace, Framework::Profiled};
+constexpr std::array kFrameworks{Framework::PyTorch, Framework::HuggingFace, Framework::TransformerEngine, Framework::Profiled};
 constexpr std::array kMemoryFormats{MemoryFormat::Contiguous, MemoryFormat::ChannelsLast};
 constexpr std::array kLossKernels{LossKernel::Eager, LossKernel::Fused, LossKernel::FusedInPlace, LossKernel::FusedLinear};
 constexpr std::array kGatedKernels{GatedKernel::Eager, GatedKernel::Fused, GatedKernel::FusedInPlace};
@@ -284,6 +284,7 @@ Result<Framework> frameworkByName(std::string_view name) {
     const std::string spelling = canonical(name);
     if (spelling == "pytorch" || spelling == "torch") return Framework::PyTorch;
     if (spelling == "huggingface" || spelling == "hugging-face" || spelling == "transformers") return Framework::HuggingFace;
+    if (spelling == "transformer-engine") return Framework::TransformerEngine;
     if (spelling == "profiled") return Framework::Profiled;
     return badInput({}, unknownName("framework", name, frameworkNames()));
 }
@@ -292,6 +293,7 @@ std::string_view nameOf(Framework framework) {
     switch (framework) {
         case Framework::PyTorch: return "pytorch";
         case Framework::HuggingFace: return "huggingface";
+        case Framework::TransformerEngine: return "transformer-engine";
         case Framework::Profiled: return "profiled";
     }
     return "?";

@@ -77,7 +77,7 @@ inline int flashGeneration(AttentionKernel kernel) {
 }
 
 /// Whose Python issues the kernels: what one launch costs the host differs by several times (docs/models/host.md).
-enum class Framework : std::uint8_t { PyTorch, HuggingFace, Profiled };
+enum class Framework : std::uint8_t { PyTorch, HuggingFace, TransformerEngine, Profiled };
 Result<Framework> frameworkByName(std::string_view name);
 std::vector<std::string> frameworkNames();
 std::string_view nameOf(Framework framework);

@@ -52,9 +52,15 @@ int linear(LayerBuilder& layer, std::string_view name, int x, std::int64_t out, 
     // Eight bits: the input and the output's gradient are quantised for each product, by rows and by columns. Weights are quantised once a
     // step, which is nothing beside the rest.
     const DType math = productType(precision, options.isHead);
+    const int launches = options.launchesEach ? static_cast<int>(options.groups) : 1;
+    const auto quantised = [&](std::string_view what, int value, std::int64_t elements) {
+        KernelWork work = memoryWork(what, bytesOf(layer, value) + 2 * bytesOf(elements, math));
+        work.launches = launches;
+        return work;
+    };
     if (math == DType::Fp8) {
-        forward.push_back(memoryWork("quantise input", bytesOf(layer, input) + 2 * bytesOf(rows * in, math)));
-        backward.push_back(memoryWork("quantise gradient", bytesOf(layer, y) + 2 * bytesOf(rows * out, math)));
+        forward.push_back(quantised("quantise input", input, rows * in));
+        backward.push_back(quantised("quantise gradient", y, rows * out));
     }
 
     // Experts get equal shares of the rows; the FLOPs are those of all rows even where the shares are not whole.
@@ -63,6 +69,7 @@ int linear(LayerBuilder& layer, std::string_view name, int x, std::int64_t out, 
     const auto product = [&](std::string_view what, std::int64_t m, std::int64_t n, std::int64_t k, bool columnsOfA = false) {
         KernelWork work = gemmWork(what, {options.groups, m, n, k, columnsOfA}, math, type);
         work.flops *= exact;
+        work.launches = launches;
         return work;
     };
     forward.push_back(product("linear", share, out, in));

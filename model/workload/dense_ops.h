@@ -15,6 +15,7 @@ struct LinearOptions {
     bool weightIsInByOut = false;  ///< the weight is stored [in, out] (GPT-2's Conv1D)
     bool inputGathered = false;    ///< x was gathered over the tensor axis: it is not saved, backward gathers it again
     bool isHead = false;           ///< the projection onto the vocabulary, which fp8 recipes leave in bf16
+    bool launchesEach = false;     ///< the host issues the kernels of each group one by one
 };
 
 /// y = x·Wᵀ + b over the last extent of x; y has the precision's activation type. Backward: input gradient (if x needs one),

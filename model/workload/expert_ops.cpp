@@ -129,7 +129,10 @@ int expertMlp(LayerBuilder& layer, int x, const ExpertShape& expert, const Exper
     const bool weighsInside = kernel != GatedKernel::Eager;
 
     int chosen = -1;
+    const int gate = layer.opCount();
     int weights = route(layer, expert, linear(layer, "mlp.gate", x, experts, parameters.router), tokens, hidden, chosen);
+    layer.lastOp().readByHost = shard.readsRouterCounts;
+    layer.capturable(GraphScope::Router, gate);
     if (copies) {
         x = tensorCopy(layer, "mlp.tensor_copy", x, tp, layer.precision().activation);
         weights = tensorCopy(layer, "mlp.weights.tensor_copy", weights, tp, DType::Fp32);
@@ -138,7 +141,7 @@ int expertMlp(LayerBuilder& layer, int x, const ExpertShape& expert, const Exper
     int rowWeights = -1;
     const int rows = travel.toExperts(x, weighsInside ? weights : -1, rowWeights);
     // As many rows arrive as were sent, for fewer experts.
-    const LinearOptions grouped{experts / shard.ep, false};
+    const LinearOptions grouped{.groups = experts / shard.ep, .launchesEach = shard.launchesEachExpert};
     const std::int64_t ffn = expert.ffn / shard.expertTp();
     const int gateUp = linear(layer, "mlp.experts.gate_up_proj", rows, 2 * ffn, parameters.gateUp, grouped);
     const int activated = gatedActivation(layer, "mlp.experts.act", expert.activation, gateUp, -1, kernel);

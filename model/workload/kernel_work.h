@@ -40,6 +40,7 @@ struct KernelWork {
     double transposedBytes = 0;  ///< convolutions: images that lie in NCHW where tensor cores want NHWC; the kernel's call transposes them
     bool winograd = false;       ///< convolutions: three by three, stride one, not grouped: fp32 can take the Winograd form
     int beside = 1;      ///< matrix products: pieces of one (alike, cut along m) of which so many run at a time, on streams of their own
+    int launches = 1;    ///< that the host issues for it one after another, each for a part of it (the products of experts)
     double divisor = 0;  ///< of a kernel that divides gradients: by what; 0: by the ranks that average them
 
     bool operator==(const KernelWork&) const = default;

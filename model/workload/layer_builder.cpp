@@ -55,6 +55,11 @@ Op& LayerBuilder::op(OpKind kind, std::string_view name, std::initializer_list<i
     return added;
 }
 
+void LayerBuilder::capturable(GraphScope scope, int first) {
+    for (auto i = static_cast<std::size_t>(first); i < type_.ops.size(); ++i)
+        if (type_.ops[i].graphScope == GraphScope::None) type_.ops[i].graphScope = scope;
+}
+
 LayerType LayerBuilder::finish(int output, bool isBlock, bool localNames) {
     // Backward visits the consumers from the last to the first: the last one brings the first gradient, every other one adds to it.
     std::vector<bool> hasGradient(type_.values.size(), false);

@@ -52,6 +52,9 @@ public:
     /// The ops from `first` on are one, whose output stays.
     void recomputable(RecomputeModule module, int first) { recomputable(module, first, opCount() - 1, opCount() - 1); }
 
+    /// The ops from `first` on belong to this part of a block, unless they belong to one already.
+    void capturable(GraphScope scope, int first);
+
     /// The consumers of `value` write disjoint parts of its gradient (a fused q, k, v): no sum is needed.
     void consumersWriteParts(int value) { writesParts_[static_cast<std::size_t>(value)] = true; }
 

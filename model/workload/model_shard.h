@@ -22,6 +22,8 @@ struct ModelShard {
     std::int64_t tp = 1, cp = 1, ep = 1;  ///< ranks of the tensor, context and expert axis
     bool wholeExperts = false;            ///< experts are not cut over the tensor axis: its ranks are further ones of the expert axis (Megatron's expert tensor parallel size of 1)
     bool sendsTokensOnce = false;         ///< a token goes once to each rank that holds any of its experts (DeepEP, HybridEP), not once per expert
+    bool launchesEachExpert = false;      ///< the host issues the products of every expert one by one (Transformer Engine's GroupedLinear)
+    bool readsRouterCounts = false;       ///< it waits for the router first: how many tokens each expert gets decides the sizes of what follows
     bool sequenceParallel = false;        ///< norms, dropout and residual on 1/tp of the tokens; without effect where tp is 1
     bool fusesNorms = false;              ///< norms before a dense MLP and before attention that is not latent are part of the product after them (Transformer Engine)
     bool overlapsTensor = false;          ///< collectives of the tensor axis go on beside the products next to them; REQUIRES: sequenceParallel

@@ -90,13 +90,17 @@ int runBlock(LayerBuilder& layer, const TransformerContext& in, int x, const Blo
     const bool sandwich = spec.family == TransformerFamily::Gemma2;
     if (sandwich) attended = normed("post_attention_layernorm", attended, parameters.postNorm1);
     const int middle = add(layer, "add_1", x, attended);
+    layer.capturable(GraphScope::Attention, firstNorm);
     const int secondNorm = layer.opCount();
     const int second = normed(sandwich ? "pre_feedforward_layernorm" : in.names.norm2, middle, parameters.norm2);
+    layer.capturable(experts ? GraphScope::Router : GraphScope::Mlp, secondNorm);
     int fed = feedForward(layer, in, second, parameters.feedForward, experts);
     recomputable(secondNorm, experts);
     fed = dropped("dropout_2", fed);
     if (sandwich) fed = normed("post_feedforward_layernorm", fed, parameters.postNorm2);
-    return add(layer, "add_2", middle, fed);
+    const int y = add(layer, "add_2", middle, fed);
+    layer.capturable(experts ? GraphScope::Experts : GraphScope::Mlp, secondNorm);
+    return y;
 }
 
 }  // namespace

@@ -92,6 +92,7 @@ int feedForward(LayerBuilder& layer, const TransformerContext& in, int x, const 
         const int firstShared = layer.opCount();
         const int shared = denseMlp(layer, in, x, sharedShape(in), parameters.dense);
         layer.recomputable(RecomputeModule::SharedExperts, firstShared);
+        layer.capturable(GraphScope::Router, firstShared);  // they wait for no tokens
         fed = add(layer, "mlp.add_shared", fed, shared);
     }
     layer.recomputable(RecomputeModule::Experts, first);

@@ -92,6 +92,9 @@ struct RingSteps {
     int gradientExchanges = 0;
 };
 
+/// The part of a block that an op belongs to where parts of blocks are captured as graphs of kernels (Megatron's cuda_graph_scope).
+enum class GraphScope : std::uint8_t { None, Attention, Mlp, Router, Experts };
+
 /// One operation. `outputs[0]` is its result (rotary embeddings of separate queries and keys have two); further outputs
 /// are by-products kept for backward: casts, masks, statistics. Tensors that live only between two kernels of one op are
 /// not listed; where they are large, the op's workspace counts them.
@@ -144,6 +147,8 @@ struct Op {
     int inputGradientKernels = 0;
     std::vector<OpCollective> forwardCollectives, backwardCollectives;
     RingSteps ring;
+    bool readByHost = false;            ///< the host waits for its result in forward before it issues anything further
+    GraphScope graphScope = GraphScope::None;
     int forwardPieces = 1, backwardPieces = 1;
     std::array<std::int64_t, 6> attributes{};  ///< by kind, see above
 };

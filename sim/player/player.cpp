@@ -235,10 +235,18 @@ private:
 
     Time launchTime(const ClassState& state, const Task& task) const {
         if (task.kind == TaskKind::HostWork || isLeftOut(task)) return {};  // another process or thread does it, or nobody
-        const bool communicates = task.kind == TaskKind::Collective || task.kind == TaskKind::Push || task.kind == TaskKind::Pull;
-        const Time launch = communicates ? state.prices->collectiveLaunch : state.prices->launch;
+        const Time launch = ringside::launchTime(schedule_, *state.prices, task);
         const bool shared = state.program->interpreterThreads > 1 && (task.phase == Phase::Forward || task.phase == Phase::Input);
         return shared ? Time::fromPicoseconds(launch.picoseconds() * state.program->interpreterThreads) : launch;
+    }
+
+    /// Of a kernel in pieces the device begins with the first one while the host still issues the others; where the host is the slower of
+    /// the two, so late that it never waits between them.
+    Time headStart(const ClassState& state, const Task& task) const {
+        const int launches = task.kind == TaskKind::Kernel && !task.replayed ? schedule_.kernels[task.work].launches : 1;
+        if (launches == 1 || isLeftOut(task)) return {};
+        const Time others = Time::fromPicoseconds(state.prices->kernels[task.work].picoseconds() * (launches - 1) / launches);
+        return std::min(others, Time::fromPicoseconds(state.prices->furtherLaunch.picoseconds() * (launches - 1)));
     }
 
     TaskId firstUnfinished(std::uint32_t c, TaskId t) const {
@@ -270,7 +278,7 @@ private:
             return;
         }
         TaskTimes& time = timeline_.classes[c][t];
-        time.start = std::max(now_, time.issued);
+        time.start = std::max(now_, time.issued - headStart(state, task));
         stream.busy = true;
         if (isLeftOut(task)) return endAfter(c, s, t, Time());
         switch (task.kind) {

@@ -2,7 +2,8 @@
 // dependencies; nothing here knows what a bucket or an optimizer is.
 //
 // Rules (docs/models/player.md):
-//  - The host thread issues tasks in program order; each costs it its launch time. It waits only at a HostSync.
+//  - The host thread issues tasks in program order; each costs it its launch time. It waits only at a HostSync. A kernel of
+//    several launches begins with the first, but never waits between them.
 //  - A device stream runs its tasks in issue order, one at a time.
 //  - The collectives of a communicator run in issue order, whatever streams they are on.
 //  - A collective starts when every rank of its group has reached it; a rank that got there early occupies its

@@ -147,6 +147,13 @@ double expectedMaximum(std::int64_t n) {
     return sum;
 }
 
+Time launchTime(const Schedule& schedule, const NodePrices& node, const Task& task) {
+    if (task.replayed) return {};
+    if (task.kind == TaskKind::Collective || task.kind == TaskKind::Push || task.kind == TaskKind::Pull) return node.collectiveLaunch;
+    const int launches = task.kind == TaskKind::Kernel ? schedule.kernels[task.work].launches : 1;
+    return node.launch + Time::fromPicoseconds(node.furtherLaunch.picoseconds() * (launches - 1));
+}
+
 Result<Prices> priceSchedule(const Schedule& schedule, const Cluster& cluster, const std::vector<Profile>& profiles, DType math,
                              const PricingOptions& options) {
     Prices prices;
@@ -187,9 +194,12 @@ Result<Prices> priceSchedule(const Schedule& schedule, const Cluster& cluster, c
             TRY(const CopyCost cost, CopyCost::create(device, copyOptions));
             node.copies.push_back(Time::fromSeconds(cost.seconds(copy.bytes)));
         }
-        const double host = launchFactor(profile, options.framework) / options.hostScale;
+        const double python = (cluster.nodes[g].kind.cpu == CpuVendor::Arm ? profile.armHost.value : 1) / options.hostScale;
+        const double host = launchFactor(profile, options.framework) * python;
+        const bool modulesOnly = options.framework == Framework::TransformerEngine;  // collectives are PyTorch's own
         node.launch = Time::fromMicroseconds(profile.launchUs.value * host);
-        node.collectiveLaunch = Time::fromMicroseconds(profile.collectiveLaunchUs.value * host);
+        node.furtherLaunch = Time::fromMicroseconds(profile.launchUs.value * profile.furtherLaunch.value * python);
+        node.collectiveLaunch = Time::fromMicroseconds(profile.collectiveLaunchUs.value * (modulesOnly ? python : host));
         node.runAhead = options.framework == Framework::Profiled ? kShortRunAhead : 0;
         for (const HostWork& work : schedule.hostWorks) node.hostWorks.push_back(hostWorkTime(work, profile, cluster.nodes[g].kind.devices, options));
         node.oneCore = oneCore;

@@ -49,7 +49,7 @@ struct NodePrices {
     std::vector<std::vector<float>> slowdown;  ///< [interference][kernel]: factor while such a collective runs beside it
     std::vector<Time> copies;
     std::vector<Time> hostWorks;
-    Time launch, collectiveLaunch;
+    Time launch, collectiveLaunch, furtherLaunch;  ///< of a kernel; of a collective; of each further kernel that one task stands for
     std::size_t runAhead = 0;  ///< tasks that the host issues to a stream ahead of the one that runs; 0: as many as it can
     bool oneCore = false;  ///< kernels of several streams share the rank's core: each is as many times slower as there are
 };
@@ -60,6 +60,9 @@ struct Prices {
     ServerPrices servers;                      ///< where Schedule::servers are
     bool waveQuantised = true;                 ///< false where a device's multiprocessor count is unknown
 };
+
+/// What it takes the host to issue the task, which is no host task. A kernel that is part of a graph came with the graph.
+Time launchTime(const Schedule& schedule, const NodePrices& node, const Task& task);
 
 /// `profiles` has one entry per Cluster::nodes. Fails (bad input) where a device lacks a figure that is needed.
 Result<Prices> priceSchedule(const Schedule& schedule, const Cluster& cluster, const std::vector<Profile>& profiles, DType math,

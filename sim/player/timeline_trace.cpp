@@ -133,12 +133,7 @@ void addServer(TraceBuilder& builder, const Schedule& schedule, const Timeline& 
 namespace {
 
 /// What the host did to hand the task over, on its own track; the loader's work was nobody's launch.
-bool isLaunched(const Task& task) { return task.stream != kHostStream && task.kind != TaskKind::HostWork; }
-
-Time launchTime(const NodePrices& node, const Task& task) {
-    const bool communicates = task.kind == TaskKind::Collective || task.kind == TaskKind::Push || task.kind == TaskKind::Pull;
-    return communicates ? node.collectiveLaunch : node.launch;
-}
+bool isLaunched(const Task& task) { return task.stream != kHostStream && task.kind != TaskKind::HostWork && !task.replayed; }
 
 }  // namespace
 
@@ -150,7 +145,7 @@ RankActivity activityOf(const Schedule& schedule, const Prices& prices, const Ti
         const Task& task = program.tasks[t];
         const TaskTimes& times = timeline.classes[c][t];
         activity.add(trackKind(program.streams[task.stream].kind), categoryOf(task), times.start, times.end);
-        if (isLaunched(task)) activity.add(TrackKind::Host, SliceCategory::Host, times.issued - launchTime(node, task), times.issued);
+        if (isLaunched(task)) activity.add(TrackKind::Host, SliceCategory::Host, times.issued - launchTime(schedule, node, task), times.issued);
     }
     return activity;
 }
@@ -183,7 +178,7 @@ Trace traceOf(const Schedule& schedule, const Prices& prices, const Timeline& ti
             sliceOf[t] = builder.addSlice(tracks[task.stream], times.start, times.end - times.start, categoryOf(task), builder.internName(taskName(schedule, task)), t, collective);
             if (isLaunched(task)) {
                 // The host's part: the launch that ended when the task was handed over.
-                const Time cost = launchTime(node, task);
+                const Time cost = launchTime(schedule, node, task);
                 const std::uint32_t launched = builder.addSlice(tracks[kHostStream], times.issued - cost, cost, SliceCategory::Host, launch);
                 builder.addFlow(launched, sliceOf[t], Flow::Kind::Launch);
             }

@@ -109,6 +109,7 @@ struct Task {
     Phase phase = Phase::Forward;
     TaskRole role = TaskRole::Op;
     bool periodic = false;  ///< only in every Schedule::period-th step
+    bool replayed = false;  ///< launched with an earlier task, as part of one graph of kernels
     StreamId stream = 0;
     std::uint32_t work = 0;
     std::int32_t layer = -1;

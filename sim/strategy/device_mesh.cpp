@@ -44,7 +44,10 @@ ModelShard shardOf(const ParallelConfig& parallel) {
     shard.wholeExperts = parallel.keepsExpertsWhole();
     shard.sendsTokensOnce = parallel.tokenDispatcher == "flex";
     shard.sequenceParallel = parallel.sequenceParallel;
-    shard.fusesNorms = parallel.transformerImpl == "transformer_engine";
+    const bool transformerEngine = parallel.transformerImpl == "transformer_engine";
+    shard.fusesNorms = transformerEngine;
+    shard.launchesEachExpert = transformerEngine;
+    shard.readsRouterCounts = transformerEngine && !parallel.padExpertInputToCapacity && !parallel.capturesIteration();
     shard.overlapsTensor = parallel.tpCommOverlap;
     shard.style = parallel.tensorStyle == "picotron" ? TensorStyle::Picotron : TensorStyle::Megatron;
     shard.context = parallel.contextKind == "ulysses" ? ContextKind::Ulysses : ContextKind::Ring;

@@ -259,6 +259,9 @@ Result<void> checkKnobs(const ParallelConfig& config, std::int64_t ranks) {
     if (config.overlapExpertExchange && config.ep == 1) return refuse("overlap_moe_expert_parallel_comm", "needs experts that are shared out; give ep, or leave it out");
     if (config.overlapExpertExchange && config.pp > 1 && config.pipelineSchedule != "interleaved")
         return refuse("overlap_moe_expert_parallel_comm", "needs an interleaved pipeline, as in Megatron: stages of one chunk would wait for each other; set pipeline_schedule to interleaved");
+    if (config.capturesIteration() && config.cudaGraphScope.size() > 1) return refuse("cuda_graph_scope", "full_iteration is everything; name it alone");
+    if (config.captures("moe") && !config.padExpertInputToCapacity)
+        return refuse("cuda_graph_scope", "'moe' needs experts of fixed sizes; set moe_pad_expert_input_to_capacity, or capture moe_router only");
     if (ranks % config.optimizerInstances != 0)
         return refuse("num_distributed_optimizer_instances", fmt::format("{} instances do not divide {} data-parallel ranks; choose a divisor", config.optimizerInstances, ranks));
     return {};
@@ -277,7 +280,9 @@ public:
                          {"grad_reduce_in_fp32", "false", "gradients accumulate and travel in fp32"},
                          {"tp_comm_overlap", "false", "with tp and sequence_parallel: gathers and reduce-scatters go on beside the products next to them"},
                          {"overlap_moe_expert_parallel_comm", "false", "tokens travel to and from experts while another micro-batch is computed: each forward runs beside a backward"},
-                         {"transformer_impl", "local", "transformer_engine: placeholders of weight gradients, one for each shape, stay in memory"},
+                         {"moe_pad_expert_input_to_capacity", "false", "experts take a fixed number of tokens, so that the host need not wait for the router (transformer_engine)"},
+                         {"cuda_graph_scope", "nothing", "what is launched as one graph of kernels: attn, mlp, moe_router and moe_preprocess, or moe, of each layer; or full_iteration"},
+                         {"transformer_impl", "local", "transformer_engine: placeholders of weight gradients stay in memory, and the host issues the products of every expert one by one"},
                          {"num_distributed_optimizer_instances", "1", "shard within each instance, and all-reduce between them"},
                          {"bucket_elements", "max(40e6, 1e6 per rank)", "elements per bucket, with overlap_grad_reduce"},
                          {"pad_buckets_for_high_nccl_busbw", "false", "buckets end at multiples of 65,536 elements"}});

@@ -80,7 +80,7 @@ private:
         step_.program().use(buffer, UseKind::Write);
         step_.hold(buffer);
         step_.waitOnCompute(task);
-        if (!interleaved_) step_.hostWait(phase, role, std::array{task});
+        if (!interleaved_ && !step_.input_.parallel.capturesIteration()) step_.hostWait(phase, role, std::array{task});
         return buffer;
     }
 

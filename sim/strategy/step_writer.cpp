@@ -267,6 +267,7 @@ void StepWriter::writeForwardOp(std::size_t layer, int o, Phase phase, bool isVi
     kernels(op.forward.size());
     if (op.forwardCollectives.empty()) {
         if (!op.forward.empty()) wrote();
+        if (op.readByHost) hostWait(phase, TaskRole::Synchronize, std::array{lastCompute_});
         return;
     }
     for (std::size_t i = 0; i < op.forwardCollectives.size(); ++i) {

@@ -219,6 +219,9 @@ private:
     void letGoOfOldest();
     void contributeGradient(std::size_t layer, int parameter);
     void opTask(std::size_t layer, int op, std::size_t kernel, std::uint32_t work, Phase phase);
+    using Graph = std::tuple<std::int32_t, Phase, std::uint16_t>;  // layer, phase, micro-step
+    bool isCaptured(const Task& task) const;  ///< as part of a graph of kernels
+    bool joinsGraph(const Task& task);        ///< that was launched already
     TaskId addTask(Task task);
     TaskId hostTask(TaskKind kind, Phase phase, TaskRole role, std::uint32_t work = 0, std::uint16_t part = 0);
 
@@ -272,6 +275,7 @@ private:
     std::vector<BufferId> cachedCasts_;               // of weights, held by autocast until forward ends
     std::vector<std::size_t> underWay_;               // layers whose input is on its way there, the oldest first
     std::array<StreamId, 3> meshStreams_{};           // per MeshAxis
+    std::optional<Graph> graph_;                      // launched last
     bool hasCompute_ = false, periodic_ = false;
     std::uint16_t microStep_ = 0;
 };

@@ -3,9 +3,34 @@
 
 namespace ringside {
 
+bool StepWriter::isCaptured(const Task& task) const {
+    if (task.stream == kHostStream || task.kind == TaskKind::HostWork) return false;
+    if (input_.parallel.capturesIteration()) return task.phase != Phase::Input && task.phase != Phase::Optimizer;
+    if (task.op < 0) return false;
+    const ParallelConfig& config = input_.parallel;
+    switch (workload_.typeOf(static_cast<std::size_t>(task.layer)).ops[static_cast<std::size_t>(task.op)].graphScope) {
+        case GraphScope::None: return false;
+        case GraphScope::Attention: return config.captures("attn");
+        case GraphScope::Mlp: return config.captures("mlp");
+        case GraphScope::Router: return config.captures("moe_router") || config.captures("moe");
+        case GraphScope::Experts: return config.captures("moe");
+    }
+    return false;
+}
+
+// A graph holds what is captured of a layer's forward, or of its backward, in one piece; or the whole iteration.
+bool StepWriter::joinsGraph(const Task& task) {
+    if (input_.parallel.cudaGraphScope.empty() || !isCaptured(task)) return false;
+    const Graph graph = input_.parallel.capturesIteration() ? Graph{0, Phase::Forward, 0} : Graph{task.layer, task.phase, task.microStep};
+    const bool joins = graph_ == graph;
+    graph_ = graph;
+    return joins;
+}
+
 TaskId StepWriter::addTask(Task task) {
     task.microStep = microStep_;
     task.periodic = periodic_;
+    task.replayed = joinsGraph(task);
     const TaskId id = writer_.add(task);
     if (task.stream == kComputeStream) {
         lastCompute_ = id;

@@ -73,7 +73,7 @@ TEST_F(StepLaws, TheCriticalPathIsAsLongAsTheStepAndNotLongerThanEverythingInARo
             for (std::size_t t = 0; t < tasks.size(); ++t) {
                 const TaskTimes& times = p.timeline.classes[c][t];
                 if (tasks[t].kind != TaskKind::HostSync) serial += times.end - times.start;
-                if (tasks[t].stream != kHostStream) serial += std::max(node.collectiveLaunch, node.launch) * program.interpreterThreads;
+                if (tasks[t].stream != kHostStream) serial += launchTime(*p.schedule, node, tasks[t]) * program.interpreterThreads;
             }
         }
         RC_ASSERT(p.timeline.stepTime <= serial);

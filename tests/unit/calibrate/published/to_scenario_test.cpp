@@ -362,6 +362,15 @@ TEST(ToScenario, SendsTokensAsTheRecipeOfTheReleaseSays) {
     EXPECT_EQ(with(R"j(, "moe_flex_dispatcher_backend": null)j").tokenDispatcher, "alltoall");
     EXPECT_FALSE(with(R"j(, "moe_a2a_overlap": false)j").overlapExpertExchange);
     EXPECT_TRUE(with(R"j(, "moe_a2a_overlap": true)j").overlapExpertExchange);
+    EXPECT_THAT(with(R"j(, "cuda_graph_scope": ["attn", "moe_router"])j").cudaGraphScope, ElementsAre("attn", "moe_router"));
+}
+
+TEST(ToScenario, DropsTokensWhereTheSourceDidAndThenTheHostDoesNotWait) {
+    const auto of = [](const char* model) { return mapped(bridge(kGb200x256, model, kDeepSeekOnGb200, "25.09")).scenario; };
+    const Scenario dropped = of(R"j({"name": "DeepSeekV3 (tokendrop)", "seq_len": 4096})j"), all = of(R"j({"name": "DeepSeekV3", "seq_len": 4096})j");
+    EXPECT_TRUE(dropped.parallel.padExpertInputToCapacity);
+    EXPECT_FALSE(all.parallel.padExpertInputToCapacity);
+    EXPECT_EQ(all.training.framework, Framework::TransformerEngine);
 }
 
 TEST(ToScenario, MapsQwen3OnH100WithWholeExpertsAndAnAccountOfEmbeddingAndLoss) {

@@ -100,7 +100,7 @@ TEST(AttentionKernel, NamesRoundTrip) {
 }
 
 TEST(Framework, NamesRoundTrip) {
-    for (const Framework f : {Framework::PyTorch, Framework::HuggingFace, Framework::Profiled}) EXPECT_EQ(frameworkByName(nameOf(f)).value(), f);
+    for (const Framework f : {Framework::PyTorch, Framework::HuggingFace, Framework::TransformerEngine, Framework::Profiled}) EXPECT_EQ(frameworkByName(nameOf(f)).value(), f);
     EXPECT_FALSE(frameworkByName("caffe"));
 }
 
