@@ -56,12 +56,13 @@ constexpr std::size_t indexOf(DType type) { return static_cast<std::size_t>(type
 
 }  // namespace
 
-Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& profile, DType math, const ComputeScales& scales) {
+Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& profile, DType math, const ComputeScales& scales, double busy) {
     ComputeCost cost;
     cost.math_ = math;
     cost.scales_ = scales;
     if (!profile.kernels.empty()) cost.measured_ = std::make_shared<const KernelTable>(profile.kernels);
     TRY_VOID(peakFlops(device, math));
+    const double clock = 1 - (1 - profile.sustainedClock.value) * std::clamp(busy, 0.0, 1.0);
     TRY(const double bandwidth, memoryBandwidth(device));
     cost.bandwidth_ = bandwidth * profile.memoryEfficiency.value;
     cost.fixedSeconds_ = profile.kernelFixedUs.value * 1e-6;
@@ -75,7 +76,7 @@ Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& pro
     cost.flash4_ = profile.flash4Attention.value;
     cost.waveQuantised_ = device.sms.has_value() && *device.sms > 0;
     cost.sms_ = cost.waveQuantised_ ? static_cast<double>(*device.sms) : assumedMultiprocessors(device.arch);
-    cost.elementRate_ = cost.sms_ * clockHz(device, cost.sms_) * profile.sustainedClock.value * profile.elementsPerClock.value;
+    cost.elementRate_ = cost.sms_ * clockHz(device, cost.sms_) * clock * profile.elementsPerClock.value;
     std::array<GemmConstants, 10> constants{};
     for (const DType type : kArithmeticTypes) {
         const auto peak = device.peakDenseTflops.find(type);
@@ -93,7 +94,7 @@ Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& pro
         Arithmetic& arithmetic = cost.arithmetic_[indexOf(type)];
         arithmetic.peak = known->second * 1e12;
         arithmetic.constants = &(*cost.constants_)[indexOf(type)];
-        arithmetic.gemmRate = arithmetic.peak * efficiency->second.value * arithmetic.constants->headroom * profile.sustainedClock.value;
+        arithmetic.gemmRate = arithmetic.peak * efficiency->second.value * arithmetic.constants->headroom * clock;
         const auto samples = profile.gemmTable.find(type);
         if (samples != profile.gemmTable.end() && !samples->second.empty())
             arithmetic.table = std::make_shared<const GemmTable>(samples->second, cost.gemmModel(arithmetic, 0, 0), cost.fixedSeconds_, sizeOf(type));
@@ -104,8 +105,7 @@ Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& pro
         Arithmetic& arithmetic = cost.arithmetic_[indexOf(type)];
         if (scales.compute == 1 || arithmetic.peak <= 0) continue;
         arithmetic.peak = device.peakDenseTflops.at(type) * scales.compute * 1e12;
-        arithmetic.gemmRate =
-            arithmetic.peak * profile.gemmEfficiency.at(type).value * arithmetic.constants->headroom * profile.sustainedClock.value;
+        arithmetic.gemmRate = arithmetic.peak * profile.gemmEfficiency.at(type).value * arithmetic.constants->headroom * clock;
     }
     if (cost.arithmetic_[indexOf(math)].gemmRate <= 0)
         return badInput("profile " + profile.name, fmt::format("gemm_efficiency.{0} or sustained_clock is missing or 0; give them with "
@@ -131,6 +131,11 @@ double ComputeCost::seconds(const KernelWork& work, double busySms, double busyB
     const double alone = *measured / (work.cls == KernelClass::Memory ? scales_.memory : scales_.compute);
     if (busySms <= 0 && busyBandwidth <= 0) return alone;
     return alone * formulaSeconds(work, busySms, busyBandwidth) / formulaSeconds(work, 0, 0);
+}
+
+double ComputeCost::secondsAtPeak(const KernelWork& work) const {
+    const bool products = work.cls == KernelClass::Gemm || work.cls == KernelClass::Convolution;
+    return products ? work.flops / arithmetic(work.math).peak : 0;
 }
 
 double ComputeCost::formulaSeconds(const KernelWork& work, double busySms, double busyBandwidth) const {

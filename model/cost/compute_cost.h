@@ -28,7 +28,8 @@ class ComputeCost {
 public:
     /// Fails (bad input) where the device lacks a figure that `math` needs; the error names it. An unknown number of
     /// multiprocessors is no error: the count is then assumed by architecture and waves are not quantised.
-    static Result<ComputeCost> create(const Device& device, const Profile& profile, DType math, const ComputeScales& scales = {});
+    /// `busy`: the share of the peak that the device gives over the whole step. The power limit takes the more of the clock, the busier it is.
+    static Result<ComputeCost> create(const Device& device, const Profile& profile, DType math, const ComputeScales& scales = {}, double busy = 1);
 
     /// Device time of one kernel that has `busySms` of the multiprocessors and `busyBandwidth` (0…1) of the memory
     /// bandwidth taken away by a collective that runs beside it. Never decreases as either grows.
@@ -36,6 +37,9 @@ public:
     /// Kernels that the profile has measured under their own name take that time (kernel_table.h); what a collective takes away
     /// stretches it as it does the formula. Allocates nothing; O(1), or O(samples) where the profile has measurements.
     double seconds(const KernelWork& work, double busySms = 0, double busyBandwidth = 0) const;
+
+    /// What a product or convolution would take at the datasheet's peak; 0 for other kernels.
+    double secondsAtPeak(const KernelWork& work) const;
 
     /// False where the device's number of multiprocessors is not known, so that waves are a smooth quotient.
     bool waveQuantised() const { return waveQuantised_; }

@@ -37,18 +37,18 @@ Figure sixteenBitEfficiency(const Device& device) {
     return assumed(0.70, 0.20, "unknown architecture");
 }
 
-Figure sustainedClock(GpuArch arch) {
+Figure sustainedClock(GpuArch arch) {  // of a device whose arithmetic never rests
     switch (arch) {
         case GpuArch::Blackwell:
-            return published(0.65, 0.12, "long GEMMs at 0.46 to 0.52 of the peak, SimuMax configs/system/b200_bf16_ceperm.json, against 0.78 best shape");
-        case GpuArch::BlackwellUltra: return assumed(0.73, 0.12, "as Blackwell, with 1.1 to 1.4 times the power for the same multiprocessors");
-        case GpuArch::Hopper: return assumed(0.88, 0.07, "power limit at 700 W under continuous matmuls");
+            return published(0.53, 0.15, "long GEMMs, three quarters busy, at 0.46 to 0.52 of the peak, SimuMax configs/system/b200_bf16_ceperm.json, against 0.78 best shape");
+        case GpuArch::BlackwellUltra: return assumed(0.62, 0.15, "as Blackwell, with 1.1 to 1.4 times the power for the same multiprocessors");
+        case GpuArch::Hopper: return assumed(0.80, 0.10, "power limit at 700 W under continuous matmuls");
         case GpuArch::Ampere:
-            return published(0.95, 0.04, "training steps against the best shape: 0.91 in mosaicml/llm-foundry, 0.97 for bare products (SimuMax)");
-        case GpuArch::Cdna2: case GpuArch::Cdna3: return assumed(0.92, 0.08, "power limit");
+            return published(0.90, 0.05, "training steps against the best shape: 0.91 in mosaicml/llm-foundry, two thirds to three quarters busy");
+        case GpuArch::Cdna2: case GpuArch::Cdna3: return assumed(0.88, 0.10, "power limit");
         case GpuArch::Volta: case GpuArch::Ada: case GpuArch::Other: break;
     }
-    return assumed(0.95, 0.05, "power limit");
+    return assumed(0.93, 0.05, "power limit");
 }
 
 struct AttentionEfficiency {

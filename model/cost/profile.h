@@ -47,7 +47,7 @@ struct Profile {
     std::string name;                       ///< "a100-80gb-sxm datasheet+published"
     std::string device;                     ///< the device it is for
     std::map<DType, Figure> gemmEfficiency; ///< best-shape fraction of the dense peak, by arithmetic type
-    Figure sustainedClock;                  ///< fraction of the best-shape rate that is left under hours of load (power limit)
+    Figure sustainedClock;                  ///< what the power limit leaves of the best-shape rate where arithmetic never rests
     Figure deviceVariation;                 ///< how much devices of one kind differ in speed (one standard deviation, relative); a step waits for the slowest
     Figure winogradGain;                    ///< FLOPs that fp32's Winograd convolutions (3 × 3) save, as a factor on their rate
     Figure transposedShare;                 ///< part of a convolution's NCHW images that its kernel does not read or write as they lie

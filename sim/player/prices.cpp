@@ -127,6 +127,25 @@ Result<CollectivePrices> priceCollectives(const Schedule& schedule, const Cluste
     return out;
 }
 
+/// Share of the peak that the device would give while it computes, on a cool device: what the power limit answers to
+/// (docs/models/compute.md). Of all ranks of that kind of node together.
+double busyShare(const Schedule& schedule, std::size_t nodeGroup, const ComputeCost& cool) {
+    std::vector<double> times(schedule.kernels.size());
+    for (const RankClass& rankClass : schedule.classes) {
+        if (rankClass.nodeGroup != nodeGroup) continue;
+        for (const Task& task : schedule.programs[rankClass.program].tasks)
+            if (task.kind == TaskKind::Kernel)
+                times[task.work] += static_cast<double>(schedule.timesOf(task) * rankClass.ranks.count) / static_cast<double>(task.periodic ? schedule.period : 1);
+    }
+    double atPeak = 0, seconds = 0;
+    for (std::size_t k = 0; k < times.size(); ++k) {
+        if (times[k] <= 0) continue;
+        atPeak += times[k] * cool.secondsAtPeak(schedule.kernels[k]);
+        seconds += times[k] * cool.seconds(schedule.kernels[k]);
+    }
+    return seconds > 0 ? atPeak / seconds : 1;
+}
+
 /// What the slowest of the ranks that wait for each other takes, over what a usual one does (docs/models/stragglers.md).
 double slowestFactor(const Schedule& schedule, const Profile& profile) {
     const bool waits = schedule.servers.count == 0 || schedule.servers.discipline == ServerDiscipline::Sync;
@@ -164,7 +183,9 @@ Result<Prices> priceSchedule(const Schedule& schedule, const Cluster& cluster, c
         const Device& device = cluster.nodes[g].kind.device;
         const bool oneCore = cluster.nodes[g].kind.fabric == IntraNodeFabric::Loopback && options.cpuInterference;
         const double amongRanks = oneCore && schedule.world > 1 ? profile.severalRanks.value : 1;
-        TRY(const ComputeCost compute, ComputeCost::create(device, profile, math, {options.computeScale, options.memoryScale}));
+        const ComputeScales scales{options.computeScale, options.memoryScale};
+        TRY(const ComputeCost cool, ComputeCost::create(device, profile, math, scales, 0));
+        TRY(const ComputeCost compute, ComputeCost::create(device, profile, math, scales, busyShare(schedule, g, cool)));
         prices.waveQuantised = prices.waveQuantised && compute.waveQuantised();
         NodePrices node;
         const double slowest = slowestFactor(schedule, profile);

@@ -174,6 +174,27 @@ TEST(GemmCost, PowerLimitScalesLargeProducts) {
     EXPECT_NEAR(ComputeCost::create(h100(), profile, DType::Bf16)->seconds(work) / costOf(h100()).seconds(work), 2.0, 0.01);
 }
 
+TEST(ComputeCost, TheClockFallsWithHowBusyTheStepIs) {
+    Profile profile = datasheetProfile(h100(), PublishedFigures{});
+    profile.sustainedClock.value = 0.6;
+    const KernelWork work = gemm(16384, 16384, 16384);
+    const auto slower = [&](double busy) { return ComputeCost::create(h100(), profile, DType::Bf16, {}, busy)->seconds(work) / costOf(h100()).seconds(work); };
+    EXPECT_NEAR(slower(0), 1.0, 1e-12);
+    EXPECT_NEAR(slower(0.5), 1 / 0.8, 0.005);
+    EXPECT_NEAR(slower(1), 1 / 0.6, 0.01);
+    EXPECT_EQ(slower(7), slower(1));
+}
+
+TEST(ComputeCost, TellsWhatProductsWouldTakeAtThePeak) {
+    const ComputeCost cost = costOf(h100());
+    KernelWork work = gemm(4096, 4096, 4096);
+    EXPECT_NEAR(cost.secondsAtPeak(work), 2 * std::pow(4096.0, 3) / 989e12, 1e-9);
+    for (const KernelClass cls : {KernelClass::Memory, KernelClass::AttentionForward, KernelClass::AttentionBackward}) {
+        work.cls = cls;
+        EXPECT_EQ(cost.secondsAtPeak(work), 0);
+    }
+}
+
 TEST(GemmTable, AMeasuredShapeCostsWhatWasMeasured) {
     Profile profile = datasheetProfile(a100(), PublishedFigures{});
     profile.gemmTable[DType::Bf16] = {{{1, 4096, 4096, 4096}, 100}, {{1, 1024, 1024, 1024}, 40}};
