@@ -15,7 +15,8 @@ class TokenTravel {
 public:
     TokenTravel(LayerBuilder& layer, const ExpertShape& expert, const ModelShard& shard, std::int64_t tokens, std::int64_t hidden, int chosen)
         : layer_(layer), expert_(expert), shard_(shard), rows_(tokens * expert.perToken), hidden_(hidden), chosen_(chosen), once_(shard.sendsTokensOnce && shard.ep > 1),
-          sent_(once_ ? static_cast<std::int64_t>(std::llround(static_cast<double>(tokens) * ranksPerToken(expert, shard))) : rows_) {}
+          spread_{once_ ? TokenSpread{expert.experts, expert.perToken} : TokenSpread{}},
+          sent_(once_ ? static_cast<std::int64_t>(std::llround(static_cast<double>(tokens) * spread_.holdersPerToken(shard.ep))) : rows_) {}
 
     /// A row per token and expert, on the rank that holds the expert, sorted by experts.
     int toExperts(int x, int weights, int& rowWeights) {
@@ -56,16 +57,12 @@ private:
     double bytesOf(int value) const { return static_cast<double>(layer_.bytes(value)); }
     bool gathers() const { return shard_.splitsSequence() && !shard_.wholeExperts; }
 
-    /// Of the ranks of the expert axis, how many hold any of a token's experts, where all choices are alike.
-    static double ranksPerToken(const ExpertShape& expert, const ModelShard& shard) {
-        double none = 1;  // of its experts on one rank, drawn without putting back
-        const auto all = static_cast<double>(expert.experts), here = all / static_cast<double>(shard.ep);
-        for (std::int64_t k = 0; k < expert.perToken; ++k) none *= std::max(0.0, all - here - static_cast<double>(k)) / (all - static_cast<double>(k));
-        return static_cast<double>(shard.ep) * (1 - none);
-    }
-
     int exchanged(std::string_view name, int value) {
-        return shard_.ep > 1 ? allToAll(layer_, name, value, layer_.at(value).shape, MeshAxis::Expert, shard_.ep, false) : value;
+        if (shard_.ep == 1) return value;
+        const int arrived = allToAll(layer_, name, value, layer_.at(value).shape, MeshAxis::Expert, shard_.ep, false);
+        Op& op = layer_.lastOp();
+        op.forwardCollectives.front().spread = op.backwardCollectives.front().spread = spread_;
+        return arrived;
     }
 
     /// What arrives is in the order of the ranks it came from; where a rank has several experts, their products want it by experts. Tokens that were sent
@@ -85,7 +82,8 @@ private:
     const ModelShard& shard_;
     std::int64_t rows_, hidden_;
     int chosen_;
-    bool once_;          // not a row per expert, but one per rank that has any
+    bool once_;  // not a row per expert, but one per rank that has any
+    TokenSpread spread_;
     std::int64_t sent_;
 };
 

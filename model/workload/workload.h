@@ -16,6 +16,7 @@
 #include "model/base/units.h"
 #include "model/training/training_config.h"
 #include "model/workload/kernel_work.h"
+#include "model/workload/token_spread.h"
 
 namespace ringside {
 
@@ -71,6 +72,7 @@ struct OpCollective {
     MeshAxis axis = MeshAxis::Tensor;
     std::int64_t elements = 0;
     DType dtype = DType::Fp32;
+    TokenSpread spread{};  ///< of an all-to-all that sends a token once to each rank, and over the network once to each node
 
     Bytes bytes() const { return elements * sizeOf(dtype); }
     bool operator==(const OpCollective&) const = default;

@@ -63,6 +63,17 @@ GroupShape axisShape(const Cluster& cluster, const CommAxis& axis) {
     return shape;
 }
 
+/// Tokens that travel once: over the network to each node that has any of their experts, from there on over its own links to each such rank. Both at the
+/// same time, piece by piece (docs/models/experts.md). `within`: the axis in one node.
+CollectiveCost spreadCost(const CollectiveModel& model, const CollectiveModel& within, const GroupShape& shape, const CollectiveWork& work) {
+    const double once = work.spread.holdersPerToken(shape.nodes) / work.spread.holdersPerToken(shape.ranks);
+    CollectiveCost cost = model.cost(work.op, static_cast<Bytes>(std::llround(once * static_cast<double>(work.bytes()))));
+    const double longer = std::max(0.0, within.cost(work.op, work.bytes()).seconds - cost.seconds);
+    cost.seconds += longer;
+    cost.transferSeconds += longer;
+    return cost;
+}
+
 /// Host memory and storage are shared by the devices of a node, which use them at the same time.
 Time hostWorkTime(const HostWork& work, const Profile& profile, std::int64_t devices, const PricingOptions& options) {
     const double sharing = static_cast<double>(devices);
@@ -79,8 +90,7 @@ Result<CollectivePrices> priceCollectives(const Schedule& schedule, const Cluste
     CollectivePrices out;
     std::vector<CollectiveModel> models;
     std::vector<GroupShape> shapes;
-    for (const CommAxis& axis : schedule.axes) {
-        const GroupShape shape = axisShape(cluster, axis);
+    const auto modelOf = [&](const GroupShape& shape) {
         CollectiveOptions collectiveOptions = options.collectives;
         const Profile& profile = profiles[shape.nodeKind];
         collectiveOptions.nccl.bandwidthScale *= profile.collectiveBandwidth.value * options.networkScale;
@@ -90,9 +100,12 @@ Result<CollectivePrices> priceCollectives(const Schedule& schedule, const Cluste
         collectiveOptions.gloo.latencyScale *= profile.collectiveLatency.value;
         collectiveOptions.networkScale = options.networkScale;
         if (!profile.collectives.empty()) collectiveOptions.measured = std::make_shared<const std::vector<CollectiveCurve>>(profile.collectives);
-        TRY(CollectiveModel model, CollectiveModel::create(cluster, shape, options.backend, collectiveOptions));
+        return CollectiveModel::create(cluster, shape, options.backend, collectiveOptions);
+    };
+    for (const CommAxis& axis : schedule.axes) {
+        shapes.push_back(axisShape(cluster, axis));
+        TRY(CollectiveModel model, modelOf(shapes.back()));
         models.push_back(std::move(model));
-        shapes.push_back(shape);
     }
     std::map<Interference, std::uint32_t> classOf;
     out.prices.reserve(schedule.collectives.size());
@@ -101,6 +114,10 @@ Result<CollectivePrices> priceCollectives(const Schedule& schedule, const Cluste
         if (options.level == CollectiveLevel::Message) {
             TRY(const MessageCost message, messageLevelCost(cluster, shapes[work.axis], models[work.axis], work.op, work.bytes()));
             price.cost = message.cost;
+        } else if (work.spread.experts > 0 && shapes[work.axis].nodes > 1) {
+            const GroupShape& shape = shapes[work.axis];
+            TRY(const CollectiveModel within, modelOf({shape.ranksPerNode, 1, shape.ranksPerNode, 1, shape.nodeKind}));
+            price.cost = spreadCost(models[work.axis], within, shape, work);
         } else {
             TRY(price.cost, models[work.axis].checkedCost(work.op, work.bytes()));
         }

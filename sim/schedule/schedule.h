@@ -44,6 +44,7 @@ struct CollectiveWork {
     std::int32_t root = 0;     ///< of a broadcast or reduce: likewise
     bool average = false;      ///< the sum comes divided by the ranks (ncclAvg)
     std::int64_t first = 0;    ///< where it begins in what it writes, several buffers being one line
+    TokenSpread spread{};      ///< of an all-to-all that sends each token once (model/workload/token_spread.h)
 
     Bytes bytes() const { return elements * sizeOf(dtype); }
     bool operator==(const CollectiveWork&) const = default;

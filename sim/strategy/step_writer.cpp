@@ -287,7 +287,7 @@ TaskId StepWriter::opCollective(std::size_t layer, int op, const OpCollective& w
     task.phase = phase;
     task.role = role;
     task.stream = stream;
-    task.work = writer_.intern(schedule_.collectives, CollectiveWork{work.op, work.dtype, work.elements, axis, -1});
+    task.work = writer_.intern(schedule_.collectives, CollectiveWork{.op = work.op, .dtype = work.dtype, .elements = work.elements, .axis = axis, .spread = work.spread});
     task.layer = static_cast<std::int32_t>(layer);
     task.op = static_cast<std::int16_t>(op);
     task.part = part;

@@ -1,6 +1,7 @@
 // Expert parallelism: experts are shared out, and their gradients are averaged by those who hold the same ones.
 #include <gmock/gmock.h>
 
+#include "sim/player/prices.h"
 #include "sim/schedule/validate_schedule.h"
 #include "tests/support/scenarios.h"
 
@@ -47,6 +48,34 @@ TEST(ExpertParallel, TokensGoToTheirExpertsAndBackInBothPasses) {
     for (const Task& task : schedule.programs.front().tasks)
         exchanges += task.kind == TaskKind::Collective && schedule.collectives[task.work].op == CollectiveOp::AllToAll;
     EXPECT_EQ(exchanges, 2 * 4);  // two layers: dispatch and combine, forward and backward
+}
+
+/// Seconds of a large dispatch by `flex`, and of the same rows each sent by itself.
+std::pair<double, double> dispatchSeconds(int devicesPerNode, double networkScale = 1) {
+    std::string text = kMixtral + "{'name': 'megatron', 'ep': 8, 'moe_token_dispatcher': 'flex'}, 'devices_per_node': " + std::to_string(devicesPerNode) + "}";
+    Scenario scenario = scenarioOf(text);
+    scenario.pricing.networkScale = networkScale;
+    Schedule schedule = scheduleOf(scenario);
+    double seconds[2] = {0, 0};
+    for (double& total : seconds) {
+        std::size_t dispatch = 0;
+        while (schedule.collectives[dispatch].op != CollectiveOp::AllToAll) ++dispatch;
+        schedule.collectives[dispatch].elements = 1 << 28;
+        total = priceSchedule(schedule, scenario.cluster, scenario.profiles, DType::Bf16, scenario.pricing)->collectives[dispatch].cost.seconds;
+        schedule.collectives[dispatch].spread = {};
+    }
+    return {seconds[0], seconds[1]};
+}
+
+TEST(ExpertParallel, TokensCrossTheNetworkOncePerNodeWithTheFlexDispatcher) {
+    // Two of eight experts: 8·(1 − 7·6/(8·7)) = 2 ranks of eight, and 2·(1 − 4·3/(8·7)) = 1.571 nodes of two.
+    const auto [once, each] = dispatchSeconds(4);
+    EXPECT_NEAR(once / each, 1.571 / 2, 0.01);
+    const auto [inNode, alike] = dispatchSeconds(8);
+    EXPECT_EQ(inNode, alike) << "one node: nothing to spare";
+    // However fast the network is, the links of the node carry every copy.
+    const auto [bound, faster] = dispatchSeconds(4, 1000);
+    EXPECT_GT(bound, faster);
 }
 
 TEST(ExpertParallel, SavesTheMemoryOfTheExpertsItDoesNotHold) {
