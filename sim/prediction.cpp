@@ -296,9 +296,11 @@ void addUtilisation(Prediction& prediction, const Scenario& scenario, const Work
     double again = 0, all = 0;
     for (std::size_t l = 0; l < workload.layers.size(); ++l) {
         const LayerType& type = workload.typeOf(l);
-        const std::size_t needed = scenario.training.recomputeEarlyStop ? static_cast<std::size_t>(planLayer(type, scenario.training).neededAgain) : type.ops.size();
+        const LayerPlan plan = planLayer(type, scenario.training);
+        const std::size_t needed = scenario.training.recomputeEarlyStop ? static_cast<std::size_t>(plan.neededAgain) : type.ops.size();
         std::vector<bool> runsAgain(type.ops.size(), false);
-        if (scenario.training.recompute == Recompute::Full && type.isBlock) std::fill_n(runsAgain.begin(), needed, true);
+        if (scenario.training.checkpointsBlocks() && type.isBlock)
+            for (std::size_t o = 0; o < needed; ++o) runsAgain[o] = !plan.ops[o].isKept;
         for (const RecomputeSegment& segment : recomputedSegments(type, scenario.training)) std::fill(runsAgain.begin() + segment.first, runsAgain.begin() + segment.last + 1, true);
         for (std::size_t o = 0; o < type.ops.size(); ++o)
             for (const KernelWork& kernel : type.ops[o].forward) {

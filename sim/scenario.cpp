@@ -234,12 +234,14 @@ private:
         TRY(const std::string framework, given.stringOr("framework", "pytorch"));
         TRY(training.framework, located(frameworkByName(framework), given.find("framework").value_or(given)));
         scenario_.pricing.framework = training.framework;
-        TRY(const std::string loss, given.stringOr("loss", "eager"));
+        TRY(training.compiled, given.boolOr("compile", false));
+        const char* kernels = training.compiled ? "fused" : "eager";
+        TRY(const std::string loss, given.stringOr("loss", kernels));
         TRY(training.loss, located(lossKernelByName(loss), given.find("loss").value_or(given)));
         TRY(training.lossMetrics, wholeOr(given, "training.loss_metrics", 0));
         if (training.lossMetrics > 0 && training.loss == LossKernel::FusedLinear)
             return given.find("loss_metrics")->error("needs logits, which the loss 'fused-linear' never holds; use another loss or leave it out");
-        TRY(const std::string gated, given.stringOr("gated_activation", "eager"));
+        TRY(const std::string gated, given.stringOr("gated_activation", kernels));
         TRY(training.gatedActivation, located(gatedKernelByName(gated), given.find("gated_activation").value_or(given)));
         TRY(const std::string norm, given.stringOr("rms_norm", "fused"));
         TRY(training.rmsNorm, located(normKernelByName(norm), given.find("rms_norm").value_or(given)));
@@ -247,6 +249,10 @@ private:
         TRY(training.memoryFormat, located(memoryFormatByName(format), given.find("memory_format").value_or(given)));
         TRY(training.dropout, given.boolOr("dropout", false));
         TRY(training.gradientClipping, given.boolOr("gradient_clipping", false));
+        TRY(training.fp8Attention, given.boolOr("fp8_dot_product_attention", false));
+        if (training.fp8Attention && (training.precision.math != DType::Fp8 || !isFlash(training.attention)))
+            return given.find("fp8_dot_product_attention")->error("needs precision 'fp8' and a fused attention; choose those, or leave it out");
+        if (training.fp8Attention && scenario_.parallel.cp > 1) return given.find("fp8_dot_product_attention")->error("does not go with context parallelism yet; set cp to 1, or leave it out");
         TRY(training.repeatKeysAndValues, given.boolOr("repeat_kv", false));
         TRY(training.zeroGradSetToNone, given.boolOr("zero_grad_set_to_none", true));
         TRY(training.optimizerInBackward, given.boolOr("optimizer_in_backward", false));

@@ -28,10 +28,12 @@ Json toJson(const Scenario& scenario) {
     if (training.recomputeEarlyStop) t["recompute_early_stop"] = true;
     t["attention"] = nameOf(training.attention);
     t["framework"] = nameOf(training.framework);
-    if (training.loss != LossKernel::Eager) t["loss"] = nameOf(training.loss);
+    if (training.compiled || training.loss != LossKernel::Eager) t["loss"] = nameOf(training.loss);
     if (training.lossMetrics > 0) t["loss_metrics"] = training.lossMetrics;
-    if (training.gatedActivation != GatedKernel::Eager) t["gated_activation"] = nameOf(training.gatedActivation);
+    if (training.compiled || training.gatedActivation != GatedKernel::Eager) t["gated_activation"] = nameOf(training.gatedActivation);
     if (training.rmsNorm != NormKernel::Fused) t["rms_norm"] = nameOf(training.rmsNorm);
+    if (training.compiled) t["compile"] = true;
+    if (training.fp8Attention) t["fp8_dot_product_attention"] = true;
     if (training.repeatKeysAndValues) t["repeat_kv"] = true;
     if (!training.zeroGradSetToNone) t["zero_grad_set_to_none"] = false;
     if (training.optimizerInBackward) t["optimizer_in_backward"] = true;

@@ -53,6 +53,8 @@ std::vector<ScenarioKey> table() {
         {"training.memory_format", word(memoryFormatNames()), "contiguous", "how images lie in memory"},
         {"training.dropout", flag(), "false", "apply the model's dropout layers, whose masks are kept"},
         {"training.rms_norm", word(normKernelNames()), "fused", "RMS norms in one kernel, or written in Python, which keeps more"},
+        {"training.compile", flag(), "false", "torch.compile of transformers: loss and gated activation are one kernel each, and so are residual adds, norms and sums of gradients beside each other"},
+        {"training.fp8_dot_product_attention", flag(), "false", "with precision fp8: fused attention multiplies in eight bits too"},
         {"training.repeat_kv", flag(), "false", "key and value heads are copied for their query heads before attention"},
         {"training.zero_grad_set_to_none", flag(), "true", "gradients are freed between steps; false: kept and zeroed, as in PyTorch 1.x"},
         {"training.optimizer_in_backward", flag(), "false", "each parameter steps as soon as its gradient is there, which is then freed (single)"},

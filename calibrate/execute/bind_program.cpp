@@ -57,11 +57,13 @@ private:
         if (training_.precision.name != "fp32") return refuse("training.precision", fmt::format("{} cannot be run for real yet; use fp32", training_.precision.name));
         if (training_.gradientClipping) return refuse("training.gradient_clipping", "cannot be run for real yet; leave it off");
         if (!training_.zeroGradSetToNone) return refuse("training.zero_grad_set_to_none", "gradients that are kept cannot be run for real yet; leave it on");
+        if (training_.compiled) return refuse("training.compile", "compiled kernels cannot be run for real yet; leave it off");
         if (training_.optimizerInBackward) return refuse("training.optimizer_in_backward", "cannot be run for real yet; leave it off");
         if (training_.offloadActivations) return refuse("training.offload_activations", "cannot be run for real yet; leave it off");
         for (const CommAxis& axis : schedule_.axes)
             for (const std::string_view cut : {"tp", "pp", "cp", "ep"})
                 if (axis.name == cut && axis.size > 1) return refuse(fmt::format("strategy.{}", cut), "a model that is cut over ranks cannot be run for real yet; leave it at 1");
+        if (schedule_.addsInProducts) return refuse("strategy.transformer_impl", "products that add to gradients cannot be run for real yet; leave it at local");
         if (!schedule_.exact) return refuse("strategy", fmt::format("this schedule of '{}' stands for ranks that differ; it can be played but not run", schedule_.strategy));
         if (schedule_.steady.times > 1) return refuse("schedule", "micro-steps that stand for several cannot be run");
         const bool serverOnHost = schedule_.servers.count > 0 && schedule_.servers.placement == ServerPlacement::Host;

@@ -22,6 +22,8 @@ constexpr std::array kTable{
     FitParameter{"elements_per_clock", All, Training, 0.5, 20, "elements that one multiprocessor does in kernels which go element by element"},
     FitParameter{"flash3_attention", Generation, Training, 0.8, 2.5, "attention written for Hopper, relative to FlashAttention-2"},
     FitParameter{"flash4_attention", Generation, Training, 0.8, 2.0, "attention written for Blackwell, relative to cuDNN's"},
+    FitParameter{"gather_efficiency", All, Training, 0.3, 1.0, "of kernels that gather or scatter rows, relative to streaming ones"},
+    FitParameter{"fp8_attention", All, Training, 0.8, 2.0, "attention in eight bits, relative to sixteen"},
     FitParameter{"kernel_fixed_us", All, Training, 0.5, 10, "start-up and drain of a kernel on the device"},
     FitParameter{"huggingface_launch", All, Training, 0.5, 10, "a launch by Hugging Face's modules, over launch_us"},
     FitParameter{"transformer_engine_launch", All, Training, 1, 20, "a launch by Transformer Engine's modules, over launch_us"},

@@ -45,10 +45,27 @@ std::int64_t nvl72Share(std::int64_t devices) {
     return devices % 72 == 0 ? 72 : 64;
 }
 
+/// What the text says beside the name: memory, its bandwidth, a power limit ("H100-96GB-SXM (500 W, 2.4 TB/s)").
+Result<void> addStatedFigures(Device& device, const std::string& gpu) {
+    static const std::regex memory(R"((\d{1,4}(\.\d{1,2})?)\s*(GB|GiB)\b(?!/))"), bandwidth(R"((\d{1,2}(\.\d{1,3})?)\s*TB/s)"), power(R"((\d{2,4})\s*W\b(?!/))");
+    // A figure of something else (a rack, a link) is not near what the device usually has.
+    const auto stated = [&](const std::regex& what, double unit, const std::optional<double>& usual) -> std::optional<double> {
+        std::smatch found;
+        if (!usual || !std::regex_search(gpu, found, what)) return std::nullopt;
+        const double value = unit * std::stod(found[1]);
+        return value >= *usual / 2 && value <= *usual * 1.5 && value != *usual ? std::optional(value) : std::nullopt;
+    };
+    if (const auto gb = stated(memory, 1, device.memoryGb)) TRY_VOID(setDeviceFigure(device, "memory_gb", *gb));
+    if (const auto rate = stated(bandwidth, 1000, device.memoryBandwidthGbPerS)) TRY_VOID(setDeviceFigure(device, "memory_bandwidth_gb_per_s", *rate));
+    if (const auto watts = stated(power, 1, device.tdpW); watts && *watts < *device.tdpW) TRY_VOID(setDeviceFigure(device, "power_limit_w", *watts));
+    return {};
+}
+
 }  // namespace
 
 std::string deviceNameOf(const std::string& gpu) {
-    const std::string words = lower(gpu);
+    static const std::regex links("nvlink|nvl[0-9]+");  // which the H100 NVL is not
+    const std::string words = std::regex_replace(lower(gpu), links, "");
     if (words.empty() || has(words, "not stated") || has(words, "not named")) return {};
     for (const DeviceWords& line : kDevices) {
         if (!has(words, line.all[0]) || !has(words, line.all[1])) continue;
@@ -92,6 +109,7 @@ Result<Cluster> clusterOf(const PublishedHardware& hardware, const HardwareCatal
     TRY(CatalogNodeKind usual, catalog.findNodeKind(device->defaultNodeKind.empty() ? "pcie-box" : device->defaultNodeKind));
     NodeKind kind = usual.kind;
     kind.device = *device;
+    TRY_VOID(addStatedFigures(kind.device, hardware.gpu));
     const std::string words = lower(hardware.interconnect);
     kind.fabric = fabricOf(words, kind);
 

@@ -184,6 +184,7 @@ private:
         // Tokens beyond an expert's capacity are dropped, and what is missing is padded.
         if (has(lower(record_.model.name), "tokendrop")) strategy()["moe_pad_expert_input_to_capacity"] = true;
         if (given.contains("cuda_graph_scope") && given["cuda_graph_scope"].is_array()) strategy()["cuda_graph_scope"] = given["cuda_graph_scope"];
+        if (given.value("use_transformer_engine_op_fuser", false)) strategy()["use_transformer_engine_op_fuser"] = true;
         const bool stated = given.contains("moe_a2a_overlap") && given["moe_a2a_overlap"].is_boolean();
         if (!(stated ? given["moe_a2a_overlap"].get<bool>() : overlapsExperts())) return;
         strategy()["overlap_moe_expert_parallel_comm"] = true;
@@ -259,9 +260,16 @@ private:
         }
         if (distributedOptimizer && strategy_.tp > 1) strategy()["sequence_parallel"] = true;
         if (distributedOptimizer && strategy_.tp > 1) mapTensorOverlap();
-        if (strategy_.vp > 1 && strategy_.pp > 1) {
+        std::int64_t chunks = strategy_.vp;
+        // Megatron overlaps messages between stages in an interleaved pipeline only (megatron/training/arguments.py: overlap_p2p_comm).
+        const std::int64_t blocks = record_.model.layers.value_or(0);
+        if (strategy_.pp > 1 && chunks == 1 && has(strategy_.overlap, "pipeline-parallel") && blocks > strategy_.pp && blocks % strategy_.pp == 0 && blocks / strategy_.pp <= 64 && microBatchesFillStages()) {
+            chunks = blocks / strategy_.pp;
+            assume(fmt::format("virtual stages not stated: {}, of one block each, since the source overlaps messages between stages", chunks));
+        }
+        if (chunks > 1 && strategy_.pp > 1) {
             strategy()["pipeline_schedule"] = "interleaved";
-            strategy()["virtual_stages"] = strategy_.vp;
+            strategy()["virtual_stages"] = chunks;
         }
     }
 
@@ -285,7 +293,7 @@ private:
         const bool hasTf32 = device().peakDenseTflops.count(DType::Tf32) > 0;
         const bool half = has(text, "16");
         if (has(text, "fp4")) return badInput("", fmt::format("the precision '{}' is not supported", strategy_.precision));
-        if (has(text, "fp8")) {
+        if (has(text, "fp8") || has(text, "float8")) {
             if (device().peakDenseTflops.count(DType::Fp8) == 0) return badInput("", fmt::format("the device {} has no fp8 arithmetic", device().name));
             training()["precision"] = "fp8";
         } else if (has(text, "tf32")) {
@@ -337,8 +345,9 @@ private:
             training()["attention"] = attention(old);
             training()["dropout"] = style_ == ModelStyle::Bert || (style_ == ModelStyle::Gpt && old);
             mapRecompute();
+            if (record_.json.at("strategy").value("fp8_dot_product_attention", false)) training()["fp8_dot_product_attention"] = true;
             // FSDP wraps blocks in checkpoints without re-entry, which end early since PyTorch 2.1.
-            if (trainer_ == Trainer::Fsdp && training()["recompute"] == "full" && !has(notes_, "torch 1.")) training()["recompute_early_stop"] = true;
+            if (trainer_ == Trainer::Fsdp && (training()["recompute"] == "full" || training()["recompute"] == "selective-op") && !has(notes_, "torch 1.")) training()["recompute_early_stop"] = true;
             mapKernels();
         }
         if (strategy().value("transformer_impl", "") == "transformer_engine") training()["framework"] = "transformer-engine";
@@ -384,10 +393,11 @@ private:
         if (liger) training()["loss"] = "fused-linear";
         else if (recipe) training()["loss"] = "fused-in-place";  // Transformer Engine's
         // torchtune's recipes: compiled where they say so, the loss by chunks, an RMS norm of its own.
-        const bool compiled = techniques_ >= 2 || (torchtune_ && compiles());
-        if (compiled) training()["gated_activation"] = "fused";
+        const bool compiled = techniques_ >= 2 || compiles();
+        if (compiled) training()["compile"] = true;
+        if (techniques_ == 2) training()["loss"] = "eager";  // it keeps fp32 logits until the loss comes in chunks
         if (techniques_ >= 3 || (torchtune_ && techniques_ == 0)) training()["loss"] = "fused";
-        if ((torchtune_ && !compiled) || (modulesOfHuggingFace() && !liger)) training()["rms_norm"] = "eager";
+        if (!compiled && (torchtune_ || (modulesOfHuggingFace() && !liger))) training()["rms_norm"] = "eager";
         if (torchtune_) training()["repeat_kv"] = true;  // its MultiHeadAttention expands them
         if (has(record_.source, "Dao-AILab/flash-attention")) training()["loss"] = "fused";  // its own kernel, as its training README says
         if (style_ == ModelStyle::Mpt) {
@@ -421,7 +431,7 @@ private:
         const std::string text = lower(strategy_.actCkpt);
         if (has(text, "full") || techniques_ >= 4) return "full";
         if (techniques_ > 0) return "none";
-        if (has(text, "selective")) return "selective";
+        if (has(text, "selective")) return trainer_ == Trainer::Fsdp && (has(text, "op") || has(record_.source, "torchtitan")) ? "selective-op" : "selective";
         if (torchtune_ && kind_ != "single") {
             assume("recompute not stated: full, as in torchtune's recipes");
             return "full";
@@ -462,6 +472,12 @@ private:
             return badInput("", fmt::format("micro_batch {} × grad_accum {} × {} ranks is not the global batch {}", micro, *strategy_.gradAccum, dp, *strategy_.globalBatch));
         training()["grad_accum"] = accum;
         return {};
+    }
+
+    /// What an interleaved pipeline needs, where nothing but the global batch is stated.
+    bool microBatchesFillStages() const {
+        const std::int64_t dp = record_.hardware.gpus / std::max<std::int64_t>(1, strategy_.tp * strategy_.pp * strategy_.cp);
+        return strategy_.globalBatch && dp > 0 && *strategy_.globalBatch / dp / strategy_.microBatch.value_or(1) % strategy_.pp == 0;
     }
 
     /// A pipeline is fed in the smallest pieces; else as much as keeps a device busy: 8,192 tokens, by powers of two.

@@ -210,7 +210,7 @@ void addPlan(CommandLine& line) {
     command.option("--max-devices", flags->maxDevices, "try doubling counts up to this (default: 1024, or the cluster)", "N", "Search");
     command.option("--strategies", flags->strategies, "strategies to try (default: single, ddp, zero1-3, megatron, fsdp1, fsdp2, hsdp)", "NAMES", "Search");
     command.option("--micro-batch", flags->microBatch, "only this micro-batch (default: powers of two while they fit)", "N", "Search");
-    command.option("--recompute", flags->recompute, "only this recompute: none, selective or full (default: whichever fits)", "WORD", "Search");
+    command.option("--recompute", flags->recompute, "only this recompute: none, selective, selective-op or full (default: whichever fits)", "WORD", "Search");
     command.option("--devices-per-node", flags->devicesPerNode, "devices in each node (default: the node kind's)", "N", "Search");
     command.option("--network", flags->network, "network of the catalogue (default: the node kind's usual one)", "NAME", "Search");
     command.repeated("--price", flags->prices, "USD per device-hour: --price h100-sxm=2.5 (may be repeated)", "DEVICE=USD", "Money and energy");

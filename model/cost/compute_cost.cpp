@@ -35,6 +35,8 @@ constexpr double kMemoryRampSeconds = 0.6e-6;
 /// Share of the multiprocessors that can saturate the memory (docs/models/compute.md).
 constexpr double kSmsToSaturateMemory = 0.6;
 constexpr double kMaxBusyBandwidth = 0.95;
+/// Of the time in which a product reads and writes what it adds to, so much is not hidden behind its arithmetic: tiles do it at their end (docs/models/compute.md).
+constexpr double kExposedAccumulation = 0.75;
 
 // Fused attention, fitted to the FlashAttention-2 benchmark (A100 and H100, head sizes 64 and 128, 512 to 16k tokens) and
 // SimuMax's A100 rows with few heads.
@@ -52,6 +54,12 @@ double clockHz(const Device& device, double sms) {
     return fp32->second * 1e12 / (2 * lanes * sms);
 }
 
+/// What a limit below the TDP leaves of the sustained clock: near it power goes with about the square of the clock.
+double powerLimitClock(const Device& device) {
+    if (!device.tdpW || !device.powerLimitW || *device.powerLimitW >= *device.tdpW) return 1;
+    return std::sqrt(*device.powerLimitW / *device.tdpW);
+}
+
 constexpr std::size_t indexOf(DType type) { return static_cast<std::size_t>(type); }
 
 }  // namespace
@@ -62,7 +70,7 @@ Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& pro
     cost.scales_ = scales;
     if (!profile.kernels.empty()) cost.measured_ = std::make_shared<const KernelTable>(profile.kernels);
     TRY_VOID(peakFlops(device, math));
-    const double clock = 1 - (1 - profile.sustainedClock.value) * std::clamp(busy, 0.0, 1.0);
+    const double clock = 1 - (1 - profile.sustainedClock.value * powerLimitClock(device)) * std::clamp(busy, 0.0, 1.0);
     TRY(const double bandwidth, memoryBandwidth(device));
     cost.bandwidth_ = bandwidth * profile.memoryEfficiency.value;
     cost.fixedSeconds_ = profile.kernelFixedUs.value * 1e-6;
@@ -74,6 +82,8 @@ Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& pro
     cost.flash1_ = profile.flash1Attention.value;
     cost.flash3_ = profile.flash3Attention.value;
     cost.flash4_ = profile.flash4Attention.value;
+    cost.fp8Attention_ = profile.fp8Attention.value;
+    cost.gatherEfficiency_ = profile.gatherEfficiency.value;
     cost.waveQuantised_ = device.sms.has_value() && *device.sms > 0;
     cost.sms_ = cost.waveQuantised_ ? static_cast<double>(*device.sms) : assumedMultiprocessors(device.arch);
     cost.elementRate_ = cost.sms_ * clockHz(device, cost.sms_) * clock * profile.elementsPerClock.value;
@@ -110,8 +120,8 @@ Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& pro
     if (cost.arithmetic_[indexOf(math)].gemmRate <= 0)
         return badInput("profile " + profile.name, fmt::format("gemm_efficiency.{0} or sustained_clock is missing or 0; give them with "
                                                                "--set profile.gemm_efficiency.{0}=VALUE", nameOf(math)));
-    if (!(cost.bandwidth_ > 0) || !(cost.convolutionEfficiency_ > 0) || !(cost.attentionForward_ > 0) || !(cost.attentionBackward_ > 0))
-        return badInput("profile " + profile.name, "every efficiency must be above 0: memory, convolution, attention forward and backward");
+    if (!(cost.bandwidth_ > 0) || !(cost.convolutionEfficiency_ > 0) || !(cost.gatherEfficiency_ > 0) || !(cost.attentionForward_ > 0) || !(cost.attentionBackward_ > 0))
+        return badInput("profile " + profile.name, "every efficiency must be above 0: memory, gather, convolution, attention forward and backward");
     return cost;
 }
 
@@ -144,7 +154,7 @@ double ComputeCost::formulaSeconds(const KernelWork& work, double busySms, doubl
         case KernelClass::Convolution: return convolutionSeconds(work, busySms, busyBandwidth);
         case KernelClass::AttentionForward:
         case KernelClass::AttentionBackward: return attentionSeconds(work, busySms, busyBandwidth);
-        case KernelClass::Memory: return memorySeconds(work.bytes, work.elements, busySms, busyBandwidth);
+        case KernelClass::Memory: return memorySeconds(work.scattered ? work.bytes / gatherEfficiency_ : work.bytes, work.elements, busySms, busyBandwidth);
     }
     CHECK(false && "every class is priced");
     return 0;
@@ -162,7 +172,7 @@ double ComputeCost::gemmSeconds(const KernelWork& work, double busySms, double b
         return fixedSeconds_ + std::max(arithmeticSeconds, work.bytes / model.bandwidth);
     }
     const double bytes = work.bytes > 0 ? work.bytes : gemmBytes(shape, elementSize);
-    const double formula = fixedSeconds_ + model.seconds(shape, bytes, elementSize);
+    const double formula = fixedSeconds_ + model.seconds(shape, bytes, elementSize) + kExposedAccumulation * work.accumulatedBytes / model.bandwidth;
     if (convolution || !own.table) return formula;
     if (!waveQuantised_) {  // tiles and waves say nothing about a CPU: the formula only tells what a busy memory costs
         const double alone = work.flops > 0 ? work.flops * own.table->secondsPerFlop(shape) / scales_.compute : formula;
@@ -202,7 +212,9 @@ double ComputeCost::attentionSeconds(const KernelWork& work, double busySms, dou
     const GemmShape& shape = work.shape;
     const double freeSms = std::clamp(sms_ - busySms, 1.0, sms_);
     const double bandwidth = bandwidth_ * (1 - std::clamp(busyBandwidth, 0.0, kMaxBusyBandwidth));
-    double rate = arithmetic(work.math).peak * (forward ? attentionForward_ : attentionBackward_) * freeSms / sms_;
+    // Eight bits: what they gain over sixteen, since exponentials stay what they are.
+    const bool eight = work.math == DType::Fp8;
+    double rate = arithmetic(eight ? DType::Bf16 : work.math).peak * (eight ? fp8Attention_ : 1) * (forward ? attentionForward_ : attentionBackward_) * freeSms / sms_;
     double flops = work.flops;
     if (shape.batch > 0 && shape.m > 0 && shape.n > 0 && shape.k > 0) {
         const double batch = static_cast<double>(shape.batch), queries = static_cast<double>(shape.m);

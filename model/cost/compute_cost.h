@@ -74,7 +74,7 @@ private:
     double fixedSeconds_ = 0;
     double elementRate_ = 0;  ///< elements/s of kernels that go element by element; 0: not known, and no limit
     double convolutionEfficiency_ = 1, winogradGain_ = 1, transposedShare_ = 0;
-    double attentionForward_ = 1, attentionBackward_ = 1, flash1_ = 1, flash3_ = 1, flash4_ = 1;
+    double attentionForward_ = 1, attentionBackward_ = 1, flash1_ = 1, flash3_ = 1, flash4_ = 1, fp8Attention_ = 1, gatherEfficiency_ = 1;
 };
 
 }  // namespace ringside

@@ -41,7 +41,7 @@ Figure sustainedClock(GpuArch arch) {  // of a device whose arithmetic never res
     switch (arch) {
         case GpuArch::Blackwell:
             return published(0.53, 0.15, "long GEMMs, three quarters busy, at 0.46 to 0.52 of the peak, SimuMax configs/system/b200_bf16_ceperm.json, against 0.78 best shape");
-        case GpuArch::BlackwellUltra: return assumed(0.62, 0.15, "as Blackwell, with 1.1 to 1.4 times the power for the same multiprocessors");
+        case GpuArch::BlackwellUltra: return assumed(0.62, 0.25, "as Blackwell, with 1.1 to 1.4 times the power for the same multiprocessors");
         case GpuArch::Hopper: return assumed(0.80, 0.10, "power limit at 700 W under continuous matmuls");
         case GpuArch::Ampere:
             return published(0.90, 0.05, "training steps against the best shape: 0.91 in mosaicml/llm-foundry, two thirds to three quarters busy");
@@ -104,7 +104,10 @@ Profile datasheetProfile(const Device& device, const PublishedFigures& figures) 
     p.flash4Attention = isBlackwell(device.arch)
                             ? published(1.2, 0.10, "FlashAttention-4: up to 1.3 times cuDNN 9.13, 1,613 TFLOPS forward on a B200 (its paper, 2026); cuDNN is what flash stands for here")
                             : p.flash3Attention;
+    p.gatherEfficiency = published(0.75, 0.15, "permutation of tokens on a B200: 0.50 of 8 TB/s, other kernels 0.67 (SimuMax configs/system/b200_bf16_ceperm.json)");
+    p.fp8Attention = published(1.3, 0.15, "FlashAttention-3 forward on an H100: 1.2 PFLOPS in fp8, 0.74 in fp16 (arXiv 2407.08608); backward gains less: its gradients stay in sixteen bits");
     p.memoryEfficiency = isAmd(device.arch) ? assumed(0.75, 0.10, "streaming kernels on HBM")
+                         : isBlackwell(device.arch) ? published(0.70, 0.10, "element-wise kernels on a B200: 0.67 of 8 TB/s (SimuMax configs/system/b200_bf16_ceperm.json)")
                          : device.memoryType.starts_with("GDDR") ? published(0.93, 0.06, "GDDR cards lose less than HBM: RTX A6000, A10 and RTX 6000 Ada in lambdal/deeplearning-benchmark; RTX 3090 Ti 0.85 in mli/transformers-benchmarks")
                                             : published(0.85, 0.05, "elementwise kernels: V100 784 of 900 GB/s, RTX 3090 Ti 856 of 1008 (mli/transformers-benchmarks)");
     p.kernelFixedUs = assumed(2.0, 0.25, "start-up and drain of a small kernel");

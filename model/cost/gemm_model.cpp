@@ -41,7 +41,7 @@ GemmConstants gemmConstants(GpuArch arch, Bytes elementSize, double flopsPerSm) 
     // Fitted to: Hopper, Blackwell: openxla/xla xla/service/gpu/model/default_matmul_perf_table.txtpb (sm_90 and sm_100, bf16 and
     // f32); Ampere: MooreThreads/SimuMax configs/system/a100_pcie.json; Cdna: XLA's gfx950 table. Volta and Ada are taken as
     // Ampere. docs/models/compute.md has the residuals.
-    const bool wide = elementSize >= 4;
+    const bool wide = elementSize >= 4, eight = elementSize == 1;
     GemmConstants c;
     switch (arch) {
         case GpuArch::Hopper: c = wide ? GemmConstants{1.025, 0, 4.3e-6, 0.48, 0.0, 100, 0, false, {}}
@@ -60,6 +60,8 @@ GemmConstants gemmConstants(GpuArch arch, Bytes elementSize, double flopsPerSm) 
             if (flopsPerSm > 0) c.rampK *= flopsPerSm / kA100FlopsPerSm;
             break;
     }
+    // The same of eight bits, whose rate is twice that of sixteen, to which the columns above are fitted.
+    if (eight && (arch == GpuArch::Hopper || arch == GpuArch::Blackwell || arch == GpuArch::BlackwellUltra)) c.rampK *= 2;
     for (std::size_t t = 0; t < kTiles.size(); ++t) {
         const double loss = std::max(1.0, lossOf(kTiles[t], c.tileLoss) / lossOf(kTiles[0], c.tileLoss));
         c.flopsPerColumn[t] = std::ldexp(2.0, kTiles[t].shiftM + kTiles[t].shiftN) * loss;

@@ -55,6 +55,8 @@ struct Profile {
     Figure convolutionEfficiency;           ///< fraction of what a GEMM of the same shape reaches
     Figure attentionForwardEfficiency;      ///< fraction of the dense peak that fused attention reaches (head size 128, long sequence)
     Figure attentionBackwardEfficiency;
+    Figure gatherEfficiency;  ///< of memory_efficiency: kernels that gather or scatter rows
+    Figure fp8Attention;  ///< of that: a kernel that multiplies in eight bits
     Figure flash1Attention, flash3Attention, flash4Attention; ///< of that: kernels of the first generation; those written for Hopper; for Blackwell
     Figure memoryEfficiency;                ///< fraction of the memory bandwidth that streaming kernels reach
     Figure kernelFixedUs;                   ///< device time of an empty kernel (start-up and drain)

@@ -31,6 +31,8 @@ inline constexpr std::array kProfileFields{
     ProfileField{"flash1_attention", &Profile::flash1Attention, 0.001, 10},
     ProfileField{"flash3_attention", &Profile::flash3Attention, 0.001, 10},
     ProfileField{"flash4_attention", &Profile::flash4Attention, 0.001, 10},
+    ProfileField{"gather_efficiency", &Profile::gatherEfficiency, 0.001, 10},
+    ProfileField{"fp8_attention", &Profile::fp8Attention, 0.001, 10},
     ProfileField{"memory_efficiency", &Profile::memoryEfficiency, 0.001, kMaxEfficiency},
     ProfileField{"kernel_fixed_us", &Profile::kernelFixedUs, 0, kMaxProfileUs},
     ProfileField{"launch_us", &Profile::launchUs, 0, kMaxProfileUs},

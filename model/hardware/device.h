@@ -40,6 +40,7 @@ struct Device {
     std::optional<double> pcieNcclGbPerS;                    ///< as NCCL counts it
     std::optional<double> loopbackGbPerS;                    ///< CPU ranks only: between two processes of one host
     std::optional<double> tdpW;
+    std::optional<double> powerLimitW;                       ///< set below the TDP (nvidia-smi -pl); empty: none
     std::optional<double> measuredBestBf16Tflops;            ///< best-shape matmul that somebody measured
     bool peerToPeer = true;                                  ///< PCIe peer access (false: RTX 4090, L4 boxes stage through host memory)
     std::string defaultNodeKind;                             ///< catalogue node kind this device is usually found in; may be ""

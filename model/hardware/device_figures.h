@@ -31,6 +31,7 @@ inline constexpr std::array kDeviceNumbers = {
     DeviceNumber{"pcie_nccl_gb_per_s", "PCIe rate that NCCL counts", &Device::pcieNcclGbPerS, 1e-3, 1e5},
     DeviceNumber{"loopback_gb_per_s", "rate between processes of one host", &Device::loopbackGbPerS, 1e-3, 1e5},
     DeviceNumber{"tdp_w", "power draw", &Device::tdpW, 0, 1e5},
+    DeviceNumber{"power_limit_w", "power limit", &Device::powerLimitW, 1, 1e5},
     DeviceNumber{"measured_best_bf16_tflops", "measured best bf16 matmul", &Device::measuredBestBf16Tflops, 1e-6, 1e6},
 };
 

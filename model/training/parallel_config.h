@@ -84,6 +84,7 @@ struct ParallelConfig {
     std::string transformerImpl = "local";      ///< local, transformer_engine
     std::int64_t optimizerInstances = 1;
     bool padBuckets = false;
+    bool fusesExpertMlp = false;                ///< the products of experts are one kernel each that also activates and quantises (Transformer Engine's op fuser)
     bool padExpertInputToCapacity = false;      ///< experts get as many tokens as they hold, however many were sent: the host need not know
     std::vector<std::string> cudaGraphScope;    ///< what is captured as graphs: attn, mlp, moe, moe_router, moe_preprocess; or full_iteration
     bool overlapExpertExchange = false;         ///< each forward runs beside a backward, while tokens travel

@@ -86,6 +86,7 @@ const std::vector<KnobField>& fields() {
         {"num_distributed_optimizer_instances", &Config::optimizerInstances, 1, kManyRanks},
         {"pad_buckets_for_high_nccl_busbw", &Config::padBuckets},
         {"overlap_moe_expert_parallel_comm", &Config::overlapExpertExchange},
+        {"use_transformer_engine_op_fuser", &Config::fusesExpertMlp},
         {"moe_pad_expert_input_to_capacity", &Config::padExpertInputToCapacity},
         {"cuda_graph_scope", &Config::cudaGraphScope, 0, 0, {"attn", "mlp", "moe", "moe_router", "moe_preprocess", "full_iteration"}},
         {"sharding_strategy", &Config::shardingStrategy, 0, 0, {"full_shard", "shard_grad_op", "hybrid_shard", "hybrid_shard_zero2", "no_shard"}},

@@ -143,13 +143,14 @@ Result<Recompute> recomputeByName(std::string_view name) {
     const std::string spelling = canonical(name);
     if (spelling == "none" || spelling == "off" || spelling == "no") return Recompute::None;
     if (spelling == "selective") return Recompute::Selective;
+    if (spelling == "selective-op" || spelling == "op") return Recompute::Operators;
     if (spelling == "full" || spelling == "on" || spelling == "block") return Recompute::Full;
     return badInput({}, unknownName("recompute mode", name, recomputeNames()));
 }
 
 namespace {
 
-constexpr std::array kRecomputes{Recompute::None, Recompute::Selective, Recompute::Full};
+constexpr std::array kRecomputes{Recompute::None, Recompute::Selective, Recompute::Operators, Recompute::Full};
 constexpr std::array kRecomputeModules{RecomputeModule::CoreAttention, RecomputeModule::ExpertActivation, RecomputeModule::LayerNorm, RecomputeModule::LatentUp,
                                        RecomputeModule::Mlp, RecomputeModule::Experts, RecomputeModule::SharedExperts};
 constexpr std::array kAttentionKernels{AttentionKernel::Flash, AttentionKernel::Flash1, AttentionKernel::Flash3, AttentionKernel::Flash4, AttentionKernel::FusedSoftmax, AttentionKernel::Math};
@@ -220,6 +221,7 @@ std::string_view nameOf(Recompute recompute) {
     switch (recompute) {
         case Recompute::None: return "none";
         case Recompute::Selective: return "selective";
+        case Recompute::Operators: return "selective-op";
         case Recompute::Full: return "full";
     }
     return "?";

@@ -49,8 +49,9 @@ std::string nameOf(const Optimizer& optimizer);
 std::vector<std::string> optimizerNames();
 
 /// None: every saved activation is kept. Selective: single modules are computed again in backward, by default the core of attention (Korthikanti et
-/// al.). Full: each block keeps only its input and runs forward again in backward.
-enum class Recompute : std::uint8_t { None, Selective, Full };
+/// al.). Operators: a block runs again but for its attention and every second product, whose results are kept (torchtitan's selective checkpoints by op).
+/// Full: each block keeps only its input and runs forward again in backward.
+enum class Recompute : std::uint8_t { None, Selective, Operators, Full };
 Result<Recompute> recomputeByName(std::string_view name);
 std::vector<std::string> recomputeNames();
 std::string_view nameOf(Recompute recompute);
@@ -119,8 +120,10 @@ struct TrainingConfig {
     Optimizer optimizer;
     Recompute recompute = Recompute::None;
     std::vector<RecomputeModule> recomputeModules{RecomputeModule::CoreAttention};  ///< of selective recompute
-    bool recomputeEarlyStop = false;  ///< full recompute ends with the last tensor that backward needs (PyTorch's checkpoints without re-entry since 2.1)
+    bool recomputeEarlyStop = false;  ///< recompute of blocks ends with the last tensor that backward needs (PyTorch's checkpoints without re-entry since 2.1)
     AttentionKernel attention = AttentionKernel::Flash;
+    bool compiled = false;         ///< torch.compile: residual adds, sums of gradients and norms beside each other are one kernel
+    bool fp8Attention = false;     ///< with eight-bit products: fused attention multiplies in eight bits too
     Framework framework = Framework::PyTorch;
     LossKernel loss = LossKernel::Eager;  ///< of language models
     std::int64_t lossMetrics = 0;  ///< metrics that take the cross-entropy of the logits once more, in every micro-step
@@ -139,6 +142,8 @@ struct TrainingConfig {
     double inputMsPerSample = 0;   ///< time of one loader process for a sample; 0: the input is always there
     std::int64_t inputWorkers = 4; ///< loader processes per rank
 
+    /// Blocks are checkpoints, which run again in backward as a whole but for what they keep.
+    bool checkpointsBlocks() const { return recompute == Recompute::Full || recompute == Recompute::Operators; }
     /// Selective recompute runs `module` again.
     bool recomputes(RecomputeModule module) const;
     bool operator==(const TrainingConfig&) const = default;

@@ -49,6 +49,10 @@ int flashAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyVal
     op.backward = {backward};
     if (qkv.fused()) op.backward.push_back(memoryWork("concat gradient", 2 * (q + kv)));  // split's backward joins dq, dk, dv
     if (generation == 1) addTokenGathers(op, q, kv, context);
+    if (shape.eightBits) {  // two bytes read, one written
+        op.forward.insert(op.forward.begin(), memoryWork("quantise q, k, v", 1.5 * (q + kv)));
+        op.backward.insert(op.backward.begin(), memoryWork("quantise gradient", 1.5 * context));
+    }
     op.attributes = attributesOf(shape, qkv.fused());
     return out;
 }
@@ -137,7 +141,7 @@ KernelWork flashWork(const Precision& precision, const AttentionShape& shape, st
     const std::int64_t batch = shape.samples * shape.heads, head = shape.headDim, value = shape.valueHead();
     KernelWork work;
     work.cls = backward ? KernelClass::AttentionBackward : KernelClass::AttentionForward;
-    work.math = attentionMath(precision);
+    work.math = shape.eightBits ? DType::Fp8 : attentionMath(precision);
     work.shape = {batch, queries, keys, head};
     if (value != head) work.valueHead = value;
     work.causal = causal;

@@ -10,6 +10,7 @@ struct AttentionShape {
     std::int64_t samples = 1, length = 1;  ///< queries = keys = length
     std::int64_t heads = 1, kvHeads = 1, headDim = 1;
     bool causal = true;
+    bool eightBits = false;     ///< the fused kernel multiplies in fp8
     std::int64_t valueDim = 0;  ///< of a value head; 0: as headDim, which is that of queries and keys
 
     std::int64_t valueHead() const { return valueDim > 0 ? valueDim : headDim; }

@@ -139,7 +139,7 @@ int ulyssesAttention(LayerBuilder& layer, const AttentionShape& shape, QueryKeyV
         split.k = toHeads("k.all_to_all", qkv.k, kvHeads * d);
         split.v = toHeads("v.all_to_all", qkv.v, kvHeads * dv);
     }
-    const int context = attention(layer, {b, whole, heads, kvHeads, d, shape.causal, shape.valueDim}, split, kernel, dropout);
+    const int context = attention(layer, {b, whole, heads, kvHeads, d, shape.causal, shape.eightBits, shape.valueDim}, split, kernel, dropout);
     return allToAll(layer, "context.all_to_all", context, {b, shape.length, shape.contextFeatures()}, MeshAxis::Context, cp, true);
 }
 

@@ -10,6 +10,13 @@
 namespace ringside {
 namespace {
 
+/// Rows that an index says where to find, or to put.
+KernelWork rowsWork(std::string_view name, double bytes) {
+    KernelWork work = memoryWork(name, bytes);
+    work.scattered = true;
+    return work;
+}
+
 /// Rows on their way to the experts and back, and how they travel.
 class TokenTravel {
 public:
@@ -28,8 +35,8 @@ public:
             op.inputs.push_back(chosen_);
             op.saves = {chosen_};
             const double moved = bytesOf(rows);
-            op.forward = {memoryWork("gather tokens", once_ ? moved + bytesOf(x) : 2 * moved)};
-            op.backward = {memoryWork("scatter token gradients", once_ ? moved + bytesOf(x) : 2 * moved + bytesOf(x))};
+            op.forward = {rowsWork("gather tokens", once_ ? moved + bytesOf(x) : 2 * moved)};
+            op.backward = {rowsWork("scatter token gradients", once_ ? moved + bytesOf(x) : 2 * moved + bytesOf(x))};
             op.attributes = {expert_.experts, expert_.perToken};
         }
         rowWeights = -1;
@@ -71,8 +78,8 @@ private:
         if (shard_.ep == 1 || (shard_.ep == expert_.experts && !once_)) return x;
         const int y = layer_.value(name, {rows, hidden_}, layer_.at(x).dtype);
         Op& op = layer_.op(OpKind::ExpertDispatch, name, {x}, {y});
-        op.forward = {memoryWork(kernel, bytesOf(x) + bytesOf(y))};
-        op.backward = {memoryWork(kernel, bytesOf(x) + bytesOf(y))};
+        op.forward = {rowsWork(kernel, bytesOf(x) + bytesOf(y))};
+        op.backward = {rowsWork(kernel, bytesOf(x) + bytesOf(y))};
         op.attributes = {expert_.experts, expert_.perToken};
         return y;
     }
@@ -114,6 +121,32 @@ int route(LayerBuilder& layer, const ExpertShape& expert, int logits, std::int64
     return weights;
 }
 
+/// Transformer Engine's op fuser (forward_grouped_mlp.py and backward_grouped_mlp.py): the product of all experts also activates what it has made and
+/// quantises that, by rows and by columns, a byte each. Makes the last op, a product, such a one; returns what it hands on.
+int activateInProduct(LayerBuilder& layer, int gateUp, int rowWeights) {
+    Shape shape = layer.at(gateUp).shape;
+    shape.back() /= 2;
+    const int y = layer.value("mlp.experts.act", std::move(shape), layer.at(gateUp).dtype);
+    Op& up = layer.lastOp();
+    up.outputs.insert(up.outputs.begin(), y);
+    up.saves.push_back(gateUp);
+    if (rowWeights >= 0) {
+        up.inputs.push_back(rowWeights);
+        up.saves.push_back(rowWeights);
+    }
+    up.forward.back().bytes += static_cast<double>(layer.bytes(y));
+    up.backward.erase(up.backward.begin());  // its gradient comes quantised from the product after it
+    up.inputGradientKernels = 1;
+    return y;
+}
+
+/// The product after it reads what is quantised already. The kernel of its input's gradient goes on to the gradient of gate and up: it reads both, and
+/// writes them twice in a byte instead of the activation's gradient in two.
+void takeActivatedInProduct(Op& down, double activatedBytes) {
+    down.forward.erase(down.forward.begin());
+    down.backward[1].bytes += 3 * activatedBytes;
+}
+
 }  // namespace
 
 int expertMlp(LayerBuilder& layer, int x, const ExpertShape& expert, const ExpertParameters& parameters, const ModelShard& shard, GatedKernel kernel) {
@@ -142,8 +175,9 @@ int expertMlp(LayerBuilder& layer, int x, const ExpertShape& expert, const Exper
     const LinearOptions grouped{.groups = experts / shard.ep, .launchesEach = shard.launchesEachExpert};
     const std::int64_t ffn = expert.ffn / shard.expertTp();
     const int gateUp = linear(layer, "mlp.experts.gate_up_proj", rows, 2 * ffn, parameters.gateUp, grouped);
-    const int activated = gatedActivation(layer, "mlp.experts.act", expert.activation, gateUp, -1, kernel);
-    if (weighsInside) {
+    const bool inProduct = shard.fusesExperts && layer.precision().math == DType::Fp8;
+    const int activated = inProduct ? activateInProduct(layer, gateUp, rowWeights) : gatedActivation(layer, "mlp.experts.act", expert.activation, gateUp, -1, kernel);
+    if (weighsInside && !inProduct) {
         Op& op = layer.lastOp();
         op.inputs.push_back(rowWeights);
         op.saves.push_back(rowWeights);
@@ -152,7 +186,8 @@ int expertMlp(LayerBuilder& layer, int x, const ExpertShape& expert, const Exper
     }
     const int act = layer.opCount() - 1;
     const int fed = linear(layer, "mlp.experts.down_proj", activated, hidden, parameters.down, grouped);
-    layer.recomputable(RecomputeModule::ExpertActivation, act, act, act + 1);
+    if (inProduct) takeActivatedInProduct(layer.lastOp(), bytesOf(activated));
+    else layer.recomputable(RecomputeModule::ExpertActivation, act, act, act + 1);
     const int down = travel.fromExperts(fed);
 
     const int y = layer.value("mlp", shape, layer.at(down).dtype);
@@ -160,13 +195,13 @@ int expertMlp(LayerBuilder& layer, int x, const ExpertShape& expert, const Exper
     if (weighsInside) {
         Op& op = layer.op(OpKind::ExpertCombine, "mlp.combine", {down, chosen}, {y});
         op.saves = {chosen};
-        op.forward = {memoryWork("sum tokens", rowBytes + bytesOf(y))};
-        op.backward = {memoryWork("gather token gradients", rowBytes + bytesOf(y))};
+        op.forward = {rowsWork("sum tokens", rowBytes + bytesOf(y))};
+        op.backward = {rowsWork("gather token gradients", rowBytes + bytesOf(y))};
     } else {
         Op& op = layer.op(OpKind::ExpertCombine, "mlp.combine", {down, weights, chosen}, {y});
         op.saves = {down, weights, chosen};
-        op.forward = {memoryWork("weigh", 2 * rowBytes + bytesOf(weights)), memoryWork("scatter tokens", 2 * rowBytes + bytesOf(y))};
-        op.backward = {memoryWork("gather token gradients", rowBytes + bytesOf(y)), memoryWork("weigh gradient", 3 * rowBytes)};
+        op.forward = {memoryWork("weigh", 2 * rowBytes + bytesOf(weights)), rowsWork("scatter tokens", 2 * rowBytes + bytesOf(y))};
+        op.backward = {rowsWork("gather token gradients", rowBytes + bytesOf(y)), memoryWork("weigh gradient", 3 * rowBytes)};
     }
     layer.lastOp().attributes = {experts, expert.perToken};
     return copies ? tensorReduce(layer, "mlp.tensor_reduce", y, tp) : y;

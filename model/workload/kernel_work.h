@@ -37,8 +37,10 @@ struct KernelWork {
     std::int64_t valueHead = 0;  ///< attention: head size of values where it is not that of queries and keys (shape.k); 0: it is
     std::string_view name;
     double elements = 0;         ///< memory kernels that go element by element (a batch norm): how many; 0: they move wide words
+    bool scattered = false;      ///< memory kernels that read or write rows where an index says (tokens on their way to experts)
     double transposedBytes = 0;  ///< convolutions: images that lie in NCHW where tensor cores want NHWC; the kernel's call transposes them
     bool winograd = false;       ///< convolutions: three by three, stride one, not grouped: fp32 can take the Winograd form
+    double accumulatedBytes = 0;  ///< matrix products that add to what stands in the result's place: what is moved beyond writing it
     int beside = 1;      ///< matrix products: pieces of one (alike, cut along m) of which so many run at a time, on streams of their own
     int launches = 1;    ///< that the host issues for it one after another, each for a part of it (the products of experts)
     double divisor = 0;  ///< of a kernel that divides gradients: by what; 0: by the ranks that average them

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "model/workload/compiled.h"
 #include "model/workload/transformer_parts.h"
 
 namespace ringside {
@@ -60,12 +61,32 @@ Result<void> validate(const TransformerSpec& spec, const std::string& name) {
     return {};
 }
 
+namespace {
+
+/// A product that adds its weight's gradient to the main one reads and writes that, instead of writing a tensor of its own.
+/// docs/models/compute.md.
+void addToMainGradients(LayerType& layer, std::int64_t bytesEach) {
+    for (Op& op : layer.ops) {
+        if (op.kind != OpKind::Linear) continue;
+        std::erase_if(op.backward, [](const KernelWork& kernel) { return kernel.name == "cast weight gradient"; });
+        for (KernelWork& kernel : op.backward) {
+            if (kernel.name != "linear weight gradient") continue;
+            const auto type = layer.values[static_cast<std::size_t>(op.outputs.front())].dtype;
+            kernel.accumulatedBytes = static_cast<double>(kernel.shape.batch * kernel.shape.m * kernel.shape.n * (2 * bytesEach - sizeOf(type)));
+        }
+    }
+}
+
+}  // namespace
+
 Workload buildTransformer(const TransformerSpec& spec, const TrainingConfig& training, std::int64_t length, const ModelShard& shard) {
     const TransformerContext in{spec, training, shard, namesOf(spec.family), training.microBatch, length};
     const bool image = spec.family == TransformerFamily::Vit;
     int tied = -1;
     Workload out;
     const auto addType = [&](LayerType type) {
+        if (training.compiled) fuseElementwise(type);
+        if (shard.addsGradients) addToMainGradients(type, shard.mainGradientsInFp32 ? 4 : sizeOf(training.precision.parameter));
         out.types.push_back(std::move(type));
         return static_cast<int>(out.types.size()) - 1;
     };

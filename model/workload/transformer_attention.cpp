@@ -163,7 +163,7 @@ AttentionParameters registerAttention(LayerBuilder& layer, const TransformerCont
 
 int selfAttention(LayerBuilder& layer, const TransformerContext& in, int x, const AttentionParameters& parameters) {
     const TransformerSpec& spec = in.spec;
-    AttentionShape shape{in.samples, in.length(), in.heads(), in.kvHeads(), spec.headDim, spec.causal, spec.latent.valueDim};
+    AttentionShape shape{in.samples, in.length(), in.heads(), in.kvHeads(), spec.headDim, spec.causal, in.training.fp8Attention, spec.latent.valueDim};
     const bool dropped = in.training.dropout && spec.attentionDropout;
     int firstUp = 0;
     QueryKeyValue qkv = spec.latent ? projectLatent(layer, in, shape, x, parameters, firstUp) : projectQkv(layer, in, x, parameters);

@@ -75,7 +75,7 @@ int runBlock(LayerBuilder& layer, const TransformerContext& in, int x, const Blo
     }
     // A norm that Transformer Engine makes one module with the product after it is not one that can run again by itself.
     const auto recomputable = [&](int normOp, bool alone) {
-        if (alone || !in.shard.fusesNorms) layer.recomputable(RecomputeModule::LayerNorm, normOp, normOp, layer.opCount() - 1);
+        if (alone || !in.shard.transformerEngine) layer.recomputable(RecomputeModule::LayerNorm, normOp, normOp, layer.opCount() - 1);
     };
     const int firstNorm = layer.opCount();
     const int first = normed(in.names.norm1, x, parameters.norm1);

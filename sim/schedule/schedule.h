@@ -132,6 +132,7 @@ struct Schedule {
     SteadyMicroStep steady;
     ParameterServers servers;
     bool exact = true;        ///< false: some rank or buffer is written with an average share, which is good to play but not to run
+    bool addsInProducts = false;  ///< products of weight gradients add to the main gradient themselves
     std::int64_t period = 1;  ///< steps from one that carries out the periodic tasks to the next (local SGD's rounds)
 
     /// How often the task happens in the step.

@@ -36,7 +36,7 @@ void StepWriter::advanceBackward(BackwardRun& run, StepHooks& hooks, bool toExch
         const LayerType& type = workload_.typeOf(l);
         if (run.op < 0) {
             hooks.beforeBackward(*this, l);
-            if (input_.training.recompute == Recompute::Full && type.isBlock) {
+            if (input_.training.checkpointsBlocks() && type.isBlock) {
                 if (input_.training.offloadActivations) restoreCheckpoint(l);
                 // Run the block again from its input, keeping what backward needs, and drop the second copy of its output.
                 hold(valueBuffer(l, 0));

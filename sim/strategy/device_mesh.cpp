@@ -45,8 +45,11 @@ ModelShard shardOf(const ParallelConfig& parallel) {
     shard.sendsTokensOnce = parallel.tokenDispatcher == "flex";
     shard.sequenceParallel = parallel.sequenceParallel;
     const bool transformerEngine = parallel.transformerImpl == "transformer_engine";
-    shard.fusesNorms = transformerEngine;
-    shard.launchesEachExpert = transformerEngine;
+    shard.transformerEngine = transformerEngine;
+    shard.addsGradients = transformerEngine;
+    shard.mainGradientsInFp32 = parallel.gradReduceInFp32;
+    shard.fusesExperts = transformerEngine && parallel.fusesExpertMlp;
+    shard.launchesEachExpert = transformerEngine && !parallel.fusesExpertMlp;
     shard.readsRouterCounts = transformerEngine && !parallel.padExpertInputToCapacity && !parallel.capturesIteration();
     shard.overlapsTensor = parallel.tpCommOverlap;
     shard.style = parallel.tensorStyle == "picotron" ? TensorStyle::Picotron : TensorStyle::Megatron;

@@ -52,6 +52,15 @@ void planSegments(LayerPlan& plan, const LayerType& type, const std::vector<Reco
     }
 }
 
+/// Attention's fused kernel, and the first, third, … of the products (torchtitan, activation_checkpoint.py).
+void keepOperators(LayerPlan& plan, const LayerType& type) {
+    int products = 0;
+    for (std::size_t o = 0; o < type.ops.size(); ++o) {
+        const OpKind kind = type.ops[o].kind;
+        plan.ops[o].isKept = kind == OpKind::Attention || (kind == OpKind::Linear && ++products % 2 == 1);
+    }
+}
+
 }  // namespace
 
 std::vector<RecomputeSegment> recomputedSegments(const LayerType& type, const TrainingConfig& training) {
@@ -106,6 +115,7 @@ LayerPlan planLayer(const LayerType& type, const TrainingConfig& training) {
         if (lastReader[v] >= 0 && static_cast<int>(v) != type.output)  // the output is handed on, the next layer releases it
             plan.ops[at(lastReader[v])].releasedAfterForward.push_back(static_cast<int>(v));
     planSegments(plan, type, segments);
+    if (training.recompute == Recompute::Operators && type.isBlock) keepOperators(plan, type);
     return plan;
 }
 

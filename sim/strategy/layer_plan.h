@@ -17,6 +17,7 @@ struct OpPlan {
     std::vector<int> saved;                 ///< values this op keeps for backward (or to run again in it), each once
     std::vector<int> savedInForward;        ///< those of them that it keeps from forward on; the others are made again first
     bool isView = false;                    ///< the output is the input's memory
+    bool isKept = false;                    ///< of a block that runs again: not this op, whose results stay
 };
 
 /// An op of a segment that runs again.

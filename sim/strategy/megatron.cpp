@@ -260,6 +260,8 @@ Result<void> checkKnobs(const ParallelConfig& config, std::int64_t ranks) {
     if (config.overlapExpertExchange && config.pp > 1 && config.pipelineSchedule != "interleaved")
         return refuse("overlap_moe_expert_parallel_comm", "needs an interleaved pipeline, as in Megatron: stages of one chunk would wait for each other; set pipeline_schedule to interleaved");
     if (config.capturesIteration() && config.cudaGraphScope.size() > 1) return refuse("cuda_graph_scope", "full_iteration is everything; name it alone");
+    if (config.fusesExpertMlp && config.transformerImpl != "transformer_engine")
+        return refuse("use_transformer_engine_op_fuser", "fuses the modules of Transformer Engine; set transformer_impl to transformer_engine, or leave it out");
     if (config.captures("moe") && !config.padExpertInputToCapacity)
         return refuse("cuda_graph_scope", "'moe' needs experts of fixed sizes; set moe_pad_expert_input_to_capacity, or capture moe_router only");
     if (ranks % config.optimizerInstances != 0)
@@ -280,6 +282,7 @@ public:
                          {"grad_reduce_in_fp32", "false", "gradients accumulate and travel in fp32"},
                          {"tp_comm_overlap", "false", "with tp and sequence_parallel: gathers and reduce-scatters go on beside the products next to them"},
                          {"overlap_moe_expert_parallel_comm", "false", "tokens travel to and from experts while another micro-batch is computed: each forward runs beside a backward"},
+                         {"use_transformer_engine_op_fuser", "false", "with precision fp8: each product of all experts is one kernel, which activates and quantises as well (transformer_engine)"},
                          {"moe_pad_expert_input_to_capacity", "false", "experts take a fixed number of tokens, so that the host need not wait for the router (transformer_engine)"},
                          {"cuda_graph_scope", "nothing", "what is launched as one graph of kernels: attn, mlp, moe_router and moe_preprocess, or moe, of each layer; or full_iteration"},
                          {"transformer_impl", "local", "transformer_engine: placeholders of weight gradients stay in memory, and the host issues the products of every expert one by one"},
@@ -295,15 +298,24 @@ public:
             input, name(),
             [&](StepWriter& step) -> Result<void> {
                 TRY_VOID(checkKnobs(config, step.syncRanks()));
-                if (config.overlapExpertExchange && input.training.recompute == Recompute::Full)
+                if (config.overlapExpertExchange && input.training.checkpointsBlocks())
                     return badInput("strategy.overlap_moe_expert_parallel_comm", "cannot be combined with full recompute, as in Megatron; use selective or none");
                 if (config.overlapExpertExchange && input.training.recomputes(RecomputeModule::Experts))
                     return badInput("training.recompute_modules", "'moe' cannot be combined with overlap_moe_expert_parallel_comm, as in Megatron; leave one of them out");
+                if (config.tpCommOverlap && input.training.recompute == Recompute::Operators)
+                    return badInput("training.recompute", "selective-op cannot be combined with tp_comm_overlap: a collective would wait for pieces of a product that does not run again; choose selective or full");
+                if (config.fusesExpertMlp && input.training.precision.math != DType::Fp8)
+                    return badInput("strategy.use_transformer_engine_op_fuser", fmt::format("needs precision fp8, found {}: its kernels of experts write eight bits", input.training.precision.name));
+                if (config.fusesExpertMlp && input.training.recomputes(RecomputeModule::ExpertActivation))
+                    return badInput("training.recompute_modules", "'moe_act' is part of the experts' products with use_transformer_engine_op_fuser, so that nothing can run again; leave one of them out");
                 if (instanceAxis == kNoAxis) addInstanceAxes(step, instanceAxis, replicaAxis);
                 step.declareState({.parameters = !config.distributedOptimizer, .optimizer = !config.distributedOptimizer, .gradientDtype = {}});
                 GradientBuffers buffers(step, input, replicaAxis, instanceAxis);
                 if (config.distributedOptimizer) step.declareOptimizerState(buffers.targets(step));
-                if (config.transformerImpl == "transformer_engine") keepPlaceholders(step);
+                if (config.transformerImpl == "transformer_engine") {
+                    step.addGradientsInProducts();
+                    keepPlaceholders(step);
+                }
                 if (config.tpCommOverlap) keepUserBuffers(step);
                 buffers.zero(step);
                 step.runPasses(buffers);

@@ -133,9 +133,14 @@ std::vector<std::uint32_t> StepWriter::readyOrder() const {
 
 // What the op's kernels write: the gradient itself where AccumulateGrad would keep the tensor that backward produced, else a
 // new tensor, which is then added (or cast and added) into the one that is kept.
-void StepWriter::openGradient(std::size_t layer, int local) {
+// `inProduct`: the gradient is a product's, which may add it to the main gradient itself.
+void StepWriter::openGradient(std::size_t layer, int local, bool inProduct) {
     const std::uint32_t index = parameterOf(layer, local);
     ModelParameter& p = parameters_[index];
+    if (inProduct && schedule_.addsInProducts) {
+        opened_[index] = p.gradient;
+        return;
+    }
     const DType produced = input_.training.precision.parameter;
     if (!p.hasGradient && !p.zeroed && p.gradientDtype == produced) {
         opened_[index] = p.gradient;

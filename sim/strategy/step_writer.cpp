@@ -311,7 +311,9 @@ void StepWriter::runForwardOps(std::size_t layer, int firstOp, int lastOp, bool 
         const Op& op = type.ops[static_cast<std::size_t>(o)];
         const OpPlan& opPlan = plan.ops[static_cast<std::size_t>(o)];
         if (hooks) hooks->beforeForwardOp(*this, layer, o);
-        writeForwardOp(layer, o, phase, opPlan.isView);
+        if (!(opPlan.isKept && phase == Phase::Recompute)) writeForwardOp(layer, o, phase, opPlan.isView);
+        if (opPlan.isKept && phase == Phase::Forward)  // for the second run, which reads it as if it had made it
+            for (const int v : op.outputs) hold(valueBuffer(layer, v));
         if (!save && phase == Phase::Forward)
             for (const int v : op.outputs)
                 if (type.values[static_cast<std::size_t>(v)].autocastCache) {
@@ -349,7 +351,8 @@ void StepWriter::recomputeLayer(std::size_t layer, StepHooks& hooks) {
     const LayerPlan& plan = plans_[static_cast<std::size_t>(workload_.layers[layer].type)];
     const int ops = static_cast<int>(type.ops.size()), needed = input_.training.recomputeEarlyStop ? plan.neededAgain : ops;
     if (needed > 0) runForwardOps(layer, 0, needed - 1, true, Phase::Recompute, &hooks);
-    const auto exists = [&](int v) { return plan.producer[static_cast<std::size_t>(v)] < needed; };
+    const auto isKept = [&](int o) { return plan.ops[static_cast<std::size_t>(o)].isKept; };
+    const auto exists = [&](int v) { return plan.producer[static_cast<std::size_t>(v)] < needed || isKept(plan.producer[static_cast<std::size_t>(v)]); };
     for (int o = needed; o < ops; ++o) {  // these do not run again: they keep what they would have read, and it is released as if they had
         const OpPlan& opPlan = plan.ops[static_cast<std::size_t>(o)];
         for (const int v : opPlan.saved)
@@ -363,7 +366,7 @@ void StepWriter::recomputeLayer(std::size_t layer, StepHooks& hooks) {
 void StepWriter::forward(const Pass& pass, StepHooks& hooks) {
     const LayerRange layers = part_.chunks[pass.chunk];
     for (std::size_t l = layers.begin; l < layers.end; ++l) {
-        const bool checkpoint = input_.training.recompute == Recompute::Full && workload_.typeOf(l).isBlock;
+        const bool checkpoint = input_.training.checkpointsBlocks() && workload_.typeOf(l).isBlock;
         hooks.beforeForward(*this, l);
         // The checkpoint keeps the block's input; everything else goes when forward is done with it.
         if (checkpoint) hold(layerInput(l));
@@ -433,7 +436,7 @@ void StepWriter::backwardOp(std::size_t layer, int o, StepHooks& hooks) {
         for (const int v : opPlan.saved) writer_.use(valueBuffer(layer, v), UseKind::Read);
         for (const int p : op.parameters) writer_.use(parameters_[parameterOf(layer, p)].buffer, UseKind::Read);
         if (kernels > 0)
-            for (const int p : op.parameters) openGradient(layer, p);
+            for (const int p : op.parameters) openGradient(layer, p, op.kind == OpKind::Linear && type.parameters[static_cast<std::size_t>(p)].shape.size() >= 2);
     };
     const std::uint32_t firstKernel = backwardKernels_[static_cast<std::size_t>(workload_.layers[layer].type)][static_cast<std::size_t>(o)];
     // The input's gradient is there after the first kernels of a linear layer: what is to be done with it need not wait

@@ -146,6 +146,8 @@ public:
     void dropGradient(std::uint32_t p);
     /// From the start, gradients of `p` are added into `target`, which is zeroed before the step (main_grad).
     void keepGradientIn(std::uint32_t p, BufferId target, DType dtype);
+    /// Products add gradients of weights to where they are kept. REQUIRES: keepGradientIn for all of them.
+    void addGradientsInProducts() { schedule_.addsInProducts = true; }
     /// After the reduction: p.grad = main_grad.to(parameter type), where the types differ.
     void castGradientsToParameterType();
     BufferId addBuffer(const Buffer& buffer);
@@ -173,7 +175,7 @@ private:
     };
     using TargetKey = std::tuple<std::int32_t, std::int32_t, bool>;  // layer, index, flat
     static TargetKey keyOf(const OptimizerTarget& target) { return {target.layer, target.index, target.flat}; }
-    void openGradient(std::size_t layer, int parameter);
+    void openGradient(std::size_t layer, int parameter, bool inProduct);
     Bytes stateBytes(const OptimizerTarget& target) const;  ///< of the optimizer, the master copy apart
     void addOptimizerKernels(const std::vector<KernelWork>& kernels, TaskRole role);
     void loadNextBatch();

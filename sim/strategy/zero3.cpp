@@ -40,7 +40,7 @@ std::vector<Zero3Visit> visitsOf(const StepWriter& step) {
     };
     for (std::size_t l = layers.begin; l < layers.end; ++l) forward(l);
     for (std::size_t l = layers.end; l-- > layers.begin;) {
-        if (step.input().training.recompute == Recompute::Full && workload.typeOf(l).isBlock) forward(l);
+        if (step.input().training.checkpointsBlocks() && workload.typeOf(l).isBlock) forward(l);
         for (std::size_t o = workload.typeOf(l).ops.size(); o-- > 0;) visit(l, o);
     }
     return visits;

@@ -17,7 +17,8 @@ Result<double> clusterPowerW(const Cluster& cluster, const Activity& activity, c
     double machines = 0;
     for (const NodeGroup& group : cluster.nodes) {
         const Device& device = group.kind.device;
-        TRY(const double tdp, require(device.tdpW, device, "tdp_w"));
+        TRY(double tdp, require(device.tdpW, device, "tdp_w"));
+        if (device.powerLimitW) tdp = std::min(tdp, *device.powerLimitW);
         machines += static_cast<double>(group.count * group.kind.devices) * (devicePowerW(tdp, activity, model) + model.nodeOverheadFraction * tdp);
     }
     return machines * model.pue;

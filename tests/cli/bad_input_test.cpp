@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(UnknownName, Refused, testing::Values(
     Case{"Strategy", kEight + "--strategy ddq", {"--strategy", "did you mean 'ddp'?"}},
     Case{"Precision", kGpt2 + "--precision bf61", {"--precision", "did you mean 'bf16'?"}},
     Case{"Optimizer", kGpt2 + "--optimizer adamx", {"--optimizer", "did you mean 'adam'?"}},
-    Case{"Recompute", kGpt2 + "--recompute som", {"--recompute", "none, selective, full"}},
+    Case{"Recompute", kGpt2 + "--recompute som", {"--recompute", "none, selective, selective-op, full"}},
     Case{"Cluster", "predict --model gpt2 --cluster dgx-a100-22", {"--cluster", "did you mean 'dgx-a100-2'?"}},
     Case{"Network", kGpt2 + "--devices 16 --network ib-hdx", {"--network", "did you mean 'ib-hdr'?"}},
     Case{"Node", kGpt2 + "--node dgx-a10", {"--node", "did you mean 'dgx-a100'?"}},

@@ -243,6 +243,8 @@ INSTANTIATE_TEST_SUITE_P(Setting, RunRefuses, testing::Values(
     Case{"Dropout", kTwo + "--set training.dropout=true", 4, {"dropout", "cannot be run for real"}},
     Case{"MathAttention", kTwo + "--set training.attention=math", 4, {"scores", "flash attention"}},
     Case{"FusedSoftmax", kTwo + "--set training.attention=fused-softmax", 4, {"scores", "flash attention"}},
+    Case{"Compiled", kTwo + "--set training.compile=true --set training.loss=eager", 4, {"training.compile", "leave it off"}},
+    Case{"TransformerEngine", kLlama + "--strategy megatron --set strategy.transformer_impl=transformer_engine", 4, {"strategy.transformer_impl", "leave it at local"}},
     Case{"FusedLoss", kTwo + "--set training.loss=fused", 4, {"a fused loss"}},
     Case{"FusedLinearLoss", kTwo + "--set training.loss=fused-linear", 4, {"a fused loss"}},
     Case{"LossMetrics", kTwo + "--set training.loss_metrics=2", 4, {"a metric beside the loss"}},

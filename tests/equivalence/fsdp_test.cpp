@@ -74,9 +74,11 @@ TEST(Fsdp2Equivalence, OfUnequalBatchesAndTheirWeightedMean) {
 
 TEST(Fsdp2Equivalence, OfRecomputedBlocks) {
     for (const Json& strategy : {fsdp2(), fsdp1("full_shard")}) {
-        const Result<real::Outcome> spread = real::run(scenarioWith(kLlama, strategy, 2, {{"recompute", "full"}}), kSteps, steadyOptions());
-        ASSERT_TRUE(spread) << spread.error().toString();
-        EXPECT_LT(real::difference(*singleOutcome(kLlama, {{"grad_accum", 2}, {"optimizer", "adamw-fused"}}), *spread), kTolerance) << strategy.dump();
+        for (const char* recompute : {"full", "selective-op"}) {
+            const Result<real::Outcome> spread = real::run(scenarioWith(kLlama, strategy, 2, {{"recompute", recompute}}), kSteps, steadyOptions());
+            ASSERT_TRUE(spread) << spread.error().toString();
+            EXPECT_LT(real::difference(*singleOutcome(kLlama, {{"grad_accum", 2}, {"optimizer", "adamw-fused"}}), *spread), kTolerance) << strategy.dump() << recompute;
+        }
     }
 }
 

@@ -149,5 +149,78 @@ TEST(ExpertLaunches, GraphsThatCannotBeAreRefused) {
     EXPECT_EQ(wrong(",'moe_pad_expert_input_to_capacity':true,'cuda_graph_scope':['moe']"), "accepted");
 }
 
+/// Bytes and launches of the experts' kernels, of one block's forward and backward.
+struct ExpertKernels {
+    int kernels = 0, launches = 0;
+    double memoryBytes = 0;
+};
+ExpertKernels expertKernels(const Schedule& schedule) {
+    ExpertKernels out;
+    for (const Op& op : schedule.workload->typeOf(1).ops) {
+        if (!op.name.starts_with("mlp.experts")) continue;
+        for (const auto* kernels : {&op.forward, &op.backward})
+            for (const KernelWork& work : *kernels) {
+                ++out.kernels;
+                out.launches += work.launches;
+                if (work.cls == KernelClass::Memory) out.memoryBytes += work.bytes;
+            }
+    }
+    return out;
+}
+
+TEST(FusedExperts, ActivateAndQuantiseInTheirProducts) {
+    const std::string fuser = kEngine + ",'use_transformer_engine_op_fuser':true";
+    const std::string gated = ",'gated_activation':'fused'";
+    const Schedule fused = scheduleOf(mixtral(fuser, "h100-sxm", gated));
+    ASSERT_TRUE(validateSchedule(fused));
+    const ExpertKernels apart = expertKernels(scheduleOf(mixtral(kEngine, "h100-sxm", gated))), together = expertKernels(fused);
+    // Apart: two products forward and four backward, four quantisations, the activation and its gradient: those of 4 experts in 4 launches each.
+    EXPECT_EQ(apart.kernels, 12);
+    EXPECT_EQ(apart.launches, 10 * 4 + 2);
+    // Left: the products, the input's quantisation and that of the last gradient.
+    EXPECT_EQ(together.kernels, 8);
+    EXPECT_EQ(together.launches, 8);
+    EXPECT_LT(together.memoryBytes, 0.6 * apart.memoryBytes);
+    EXPECT_LT(predictionOf(mixtral(fuser, "h100-sxm", gated)).stepSeconds, predictionOf(mixtral(kEngine, "h100-sxm", gated)).stepSeconds);
+}
+
+TEST(FusedExperts, AreRefusedWhereTheyDoNotExist) {
+    const auto wrong = [](const std::string& text) {
+        const auto schedule = writeSchedule(scenarioOf(text));
+        return schedule ? std::string("accepted") : schedule.error().message;
+    };
+    EXPECT_THAT(wrong(mixtral(",'use_transformer_engine_op_fuser':true")), HasSubstr("transformer_impl"));
+    std::string wide = mixtral(kEngine + ",'use_transformer_engine_op_fuser':true");
+    wide.replace(wide.find("'fp8'"), 5, "'bf16'");
+    EXPECT_THAT(wrong(wide), HasSubstr("needs precision fp8, found bf16"));
+    EXPECT_THAT(wrong(mixtral(kEngine + ",'use_transformer_engine_op_fuser':true", "h100-sxm", ",'recompute':'selective','recompute_modules':['moe_act']")), HasSubstr("moe_act"));
+}
+
+TEST(EightBitAttention, GainsWhatTheProfileSaysAndQuantisesFirst) {
+    const std::string eight = mixtral("", "h100-sxm", ",'fp8_dot_product_attention':true");
+    const Schedule schedule = scheduleOf(eight);
+    const LayerType& block = schedule.workload->typeOf(1);
+    const auto attention = std::find_if(block.ops.begin(), block.ops.end(), [](const Op& op) { return op.kind == OpKind::Attention; });
+    ASSERT_NE(attention, block.ops.end());
+    EXPECT_EQ(attention->forward.front().name, "quantise q, k, v");
+    EXPECT_EQ(attention->forward.front().bytes, 1.5 * 128 * 3 * 256 * 2);  // 128 tokens, q, k and v of 256 features in two bytes
+    EXPECT_EQ(attention->forward.back().math, DType::Fp8);
+    // Enough of it that what a kernel costs beside its arithmetic does not count.
+    Scenario scenario = scenarioOf(eight);
+    const auto seconds = [&](DType math) {
+        Schedule longer = schedule;
+        KernelWork work = attention->forward.back();
+        work.math = math;
+        work.shape = {64, 65536, 65536, 128};
+        work.flops = 4.0 * 64 * 65536 * 65536 * 128;
+        longer.kernels = {work};
+        longer.programs.clear();
+        longer.classes.clear();
+        return priceSchedule(longer, scenario.cluster, scenario.profiles, DType::Fp8, scenario.pricing)->nodes[0].kernels[0].seconds();
+    };
+    EXPECT_NEAR(seconds(DType::Bf16) / seconds(DType::Fp8), scenario.profiles[0].fp8Attention.value, 0.01);
+    EXPECT_THAT(tryScenario("{'model':'gpt2','device':'h100-sxm','training':{'precision':'bf16','fp8_dot_product_attention':true}}").error().message, HasSubstr("needs precision 'fp8'"));
+}
+
 }  // namespace
 }  // namespace ringside

