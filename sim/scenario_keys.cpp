@@ -42,7 +42,7 @@ std::vector<ScenarioKey> table() {
         {"training.global_batch", whole(1, 1099511627776.0, "samples"), "", "samples per step over all ranks; settles the one of the two above not given"},
         {"training.precision", word(precisionNames()), "bf16-autocast, or fp16-autocast where there is no bf16", "what is stored, computed and kept in which type"},
         {"training.optimizer", word(optimizerNames()), "adamw", "sgd, momentum, adam, adamw, adafactor, adam-8bit; -fused, -foreach or -for-loop may follow"},
-        {"training.recompute", word(recomputeNames()), "none", "what is computed again in backward instead of kept: selective is single modules, full every block"},
+        {"training.recompute", word(recomputeNames()), "none", "what is computed again in backward instead of kept: selective is single modules, selective-op a block but for attention and every second product, full every block"},
         {"training.recompute_modules", list(), "[\"core_attn\"]", "what selective recompute runs again: core_attn, moe_act, layernorm, mla_up_proj, mlp, moe, shared_experts (all but the first: megatron)"},
         {"training.recompute_early_stop", flag(), "false", "full recompute ends with the last tensor that backward needs: PyTorch's checkpoints without re-entry since 2.1"},
         {"training.attention", word(attentionKernelNames()), "flash", "kernels of attention"},
