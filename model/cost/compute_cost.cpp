@@ -77,8 +77,8 @@ Result<ComputeCost> ComputeCost::create(const Device& device, const Profile& pro
     cost.convolutionEfficiency_ = profile.convolutionEfficiency.value;
     cost.winogradGain_ = profile.winogradGain.value;
     cost.transposedShare_ = profile.transposedShare.value;
-    cost.attentionForward_ = profile.attentionForwardEfficiency.value;
-    cost.attentionBackward_ = profile.attentionBackwardEfficiency.value;
+    cost.attentionForward_ = profile.attentionForwardEfficiency.value * powerLimitClock(device);
+    cost.attentionBackward_ = profile.attentionBackwardEfficiency.value * powerLimitClock(device);
     cost.flash1_ = profile.flash1Attention.value;
     cost.flash3_ = profile.flash3Attention.value;
     cost.flash4_ = profile.flash4Attention.value;

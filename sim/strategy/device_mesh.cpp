@@ -133,7 +133,7 @@ Result<std::vector<ProgramPart>> programParts(const StrategyInput& input, const 
         for (std::int64_t place = 0; place < (unbalanced ? mesh.cp : 1); ++place) {
             std::shared_ptr<const Workload>& workload = built[{run.batch, place}];
             if (!workload) {
-                if (run.batch == input.training.microBatch && shard.isWhole()) {
+                if (run.batch == input.training.microBatch && shard.isWhole() && !shard.transformerEngine) {
                     workload = input.workload;
                 } else {
                     TrainingConfig training = input.training;

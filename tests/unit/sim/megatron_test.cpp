@@ -101,6 +101,52 @@ TEST(Megatron, UserBuffersStayInMemory) {
     EXPECT_EQ(persistentBytes(cut, MemoryCategory::Workspace) - persistentBytes(whole, MemoryCategory::Workspace), 10 * 4096 * 8192 * 2);
 }
 
+/// Sum over the first block's products for weights of what they add to main gradients, per element.
+double addedBytesPerElement(const Schedule& schedule) {
+    double bytes = 0, elements = 0;
+    for (const Op& op : schedule.workload->typeOf(1).ops)
+        for (const KernelWork& kernel : op.backward) {
+            if (kernel.name != "linear weight gradient") continue;
+            bytes += kernel.accumulatedBytes;
+            elements += static_cast<double>(kernel.shape.m * kernel.shape.n);
+        }
+    return bytes / elements;
+}
+
+TEST(Megatron, TransformerEnginesProductsAddToTheMainGradients) {
+    const std::string engine = ",'transformer_impl':'transformer_engine'";
+    const Schedule local = scheduleOf(gpt2("")), added = scheduleOf(gpt2(engine));
+    ASSERT_TRUE(validateSchedule(added));
+    const auto sumsOfWeights = [](const Schedule& schedule) {
+        int count = 0;
+        for (const Task& task : schedule.programs[0].tasks) {
+            if (task.role != TaskRole::GradientAccumulate) continue;
+            const LayerType& type = schedule.workload->typeOf(static_cast<std::size_t>(task.layer));
+            count += type.isBlock && type.parameters[task.part].shape.size() >= 2 ? 1 : 0;
+        }
+        return count;
+    };
+    EXPECT_EQ(sumsOfWeights(local), 12 * 4);  // twelve blocks of four products
+    EXPECT_EQ(sumsOfWeights(added), 0);
+    EXPECT_EQ(addedBytesPerElement(local), 0);
+    EXPECT_EQ(addedBytesPerElement(added), 2 * 2 - 2);                                             // main gradients in bf16
+    EXPECT_EQ(addedBytesPerElement(scheduleOf(gpt2(engine + ",'grad_reduce_in_fp32':true"))), 2 * 4 - 2);
+    EXPECT_EQ(addedBytesPerElement(scheduleOf(gpt2(engine, "'precision':'bf16-autocast'"))), 2 * 4 - 2);  // fp32 parameters
+}
+
+TEST(Megatron, TransformerEngineHasOneProductForQueriesKeysAndValues) {
+    const auto names = [](const std::string& more) {
+        const Schedule schedule = scheduleOf("{'model':{'model_type':'llama','num_hidden_layers':2,'hidden_size':256,'num_attention_heads':8,'num_key_value_heads':2,'intermediate_size':512,'vocab_size':512,"
+                                             "'max_position_embeddings':128},'device':'h100-sxm','devices':2,'strategy':{'name':'megatron'" + more + "},'training':{'precision':'bf16-master'}}");
+        std::vector<std::string> products;
+        for (const Op& op : schedule.workload->typeOf(1).ops)
+            if (op.kind == OpKind::Linear) products.push_back(op.name);
+        return products;
+    };
+    EXPECT_THAT(names(",'transformer_impl':'transformer_engine'"), ElementsAre("self_attn.linear_qkv", "self_attn.o_proj", "mlp.linear_fc1", "mlp.down_proj"));
+    EXPECT_EQ(names("").size(), 7u);
+}
+
 TEST(MegatronBuckets, AreFilledFromTheEndAndClosedOnceTheyHaveEnough) {
     // Reversed: 64, then 200 at 64 → 264, then 100 at 320 → 420; padded to lcm(4, 128) = 128: 512.
     const std::vector<std::int64_t> sizes{100, 200, 64};
@@ -271,7 +317,8 @@ TEST(Megatron, SettingsThatMegatronRefusesAreRefused) {
 TEST(Megatron, ScheduleIsValidAndFoldsWithEveryKnob) {
     for (const char* knob : {"", ",'overlap_grad_reduce':true", ",'overlap_grad_reduce':true,'overlap_param_gather':true", ",'use_distributed_optimizer':false",
                              ",'use_distributed_optimizer':false,'overlap_grad_reduce':true", ",'num_distributed_optimizer_instances':2", ",'num_distributed_optimizer_instances':8",
-                             ",'num_distributed_optimizer_instances':4,'overlap_grad_reduce':true,'overlap_param_gather':true", ",'pad_buckets_for_high_nccl_busbw':true"})
+                             ",'num_distributed_optimizer_instances':4,'overlap_grad_reduce':true,'overlap_param_gather':true", ",'pad_buckets_for_high_nccl_busbw':true",
+                             ",'transformer_impl':'transformer_engine','overlap_grad_reduce':true"})
         for (const char* fp32 : {"", ",'grad_reduce_in_fp32':true"})
             for (const char* training : {"'grad_accum':3", "'recompute':'full'", "'precision':'fp16-autocast'", "'precision':'bf16','gradient_clipping':true"}) {
                 const Scenario scenario = scenarioOf(gpt2(std::string(",'bucket_elements':1e7") + knob + fp32, training));

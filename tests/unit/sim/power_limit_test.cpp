@@ -51,9 +51,23 @@ TEST(PowerLimit, BelowTheTdpTakesTheRootOfTheSustainedClock) {
             if (schedule.kernels[k].cls == KernelClass::Gemm) seconds += prices->nodes[0].kernels[k].seconds();
         return seconds;
     };
-    EXPECT_NEAR(productSeconds(",'power_limit_w':500", 0.8), productSeconds("", 0.8 * std::sqrt(5.0 / 7)), 1e-9);
+    // Attention is slower too, so that products are a little less of what keeps the device busy.
+    EXPECT_NEAR(productSeconds(",'power_limit_w':500", 0.8) / productSeconds("", 0.8 * std::sqrt(5.0 / 7)), 1, 0.005);
     EXPECT_GT(productSeconds(",'power_limit_w':500", 0.8), 1.05 * productSeconds("", 0.8));
     EXPECT_EQ(productSeconds(",'power_limit_w':900", 0.8), productSeconds("", 0.8));
+}
+
+TEST(PowerLimit, SlowsAttentionByTheSameRoot) {
+    const auto attentionSeconds = [](const char* limit) {
+        const Scenario scenario = scenarioOf("{'model':'llama-3-8b','device':{'name':'h100-sxm'" + std::string(limit) + "},'strategy':'single','training':{'precision':'bf16','seq_len':32768}}");
+        const Schedule schedule = scheduleOf(scenario);
+        const auto prices = priceSchedule(schedule, scenario.cluster, scenario.profiles, DType::Bf16, scenario.pricing);
+        double seconds = 0;
+        for (std::size_t k = 0; k < schedule.kernels.size(); ++k)
+            if (schedule.kernels[k].cls == KernelClass::AttentionForward) seconds = std::max(seconds, prices->nodes[0].kernels[k].seconds());
+        return seconds;
+    };
+    EXPECT_NEAR(attentionSeconds(",'power_limit_w':500") / attentionSeconds(""), std::sqrt(7.0 / 5), 0.002);
 }
 
 }  // namespace

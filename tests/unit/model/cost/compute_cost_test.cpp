@@ -195,6 +195,33 @@ TEST(ComputeCost, TellsWhatProductsWouldTakeAtThePeak) {
     }
 }
 
+// 32 experts of 4096 × 7168 with fp32 gradients: 6 of 8 bytes per element beyond a plain result, three quarters of their time on top.
+TEST(GemmCost, AProductThatAddsToItsResultIsLongerByMostOfWhatThatMoves) {
+    const ComputeCost cost = costOf(b200());
+    KernelWork plain = gemm(4096, 7168, 1024, 32), adding = plain;
+    adding.accumulatedBytes = 6.0 * 32 * 4096 * 7168;
+    const double bandwidth = 8e12 * datasheetProfile(b200(), PublishedFigures{}).memoryEfficiency.value;
+    EXPECT_NEAR(cost.seconds(adding) - cost.seconds(plain), 0.75 * adding.accumulatedBytes / bandwidth, 1e-9);
+    EXPECT_GT(cost.seconds(adding, 0, 0.5) - cost.seconds(plain, 0, 0.5), 1.9 * (cost.seconds(adding) - cost.seconds(plain))) << "on half the bandwidth";
+}
+
+// Filling the pipeline takes as long in eight bits as in sixteen, at twice the rate: it counts for twice the columns.
+TEST(GemmCost, ShortProductsGainLessFromEightBits) {
+    EXPECT_EQ(gemmConstants(GpuArch::Hopper, 1, 0).rampK, 2 * gemmConstants(GpuArch::Hopper, 2, 0).rampK);
+    EXPECT_EQ(gemmConstants(GpuArch::Blackwell, 1, 0).rampK, 2 * gemmConstants(GpuArch::Blackwell, 2, 0).rampK);
+    EXPECT_EQ(gemmConstants(GpuArch::Ada, 1, 0).rampK, gemmConstants(GpuArch::Ada, 2, 0).rampK) << "nothing was fitted for it";
+}
+
+TEST(MemoryCost, RowsThatAnIndexScattersReachTheGatherEfficiency) {
+    Profile profile = datasheetProfile(h100(), PublishedFigures{});
+    profile.gatherEfficiency.value = 0.5;
+    const ComputeCost cost = ComputeCost::create(h100(), profile, DType::Bf16).value();
+    KernelWork streamed = memoryKernel(1e9), scattered = streamed;
+    scattered.scattered = true;
+    EXPECT_DOUBLE_EQ(cost.seconds(scattered), cost.seconds(memoryKernel(2e9)));
+    EXPECT_GT(cost.seconds(scattered), 1.9 * cost.seconds(streamed));
+}
+
 TEST(GemmTable, AMeasuredShapeCostsWhatWasMeasured) {
     Profile profile = datasheetProfile(a100(), PublishedFigures{});
     profile.gemmTable[DType::Bf16] = {{{1, 4096, 4096, 4096}, 100}, {{1, 1024, 1024, 1024}, 40}};
