@@ -158,6 +158,10 @@ private:
         const bool recipe = recipeOfBridge();
         if (trainer_ == Trainer::Megatron && strategy()["name"] == "megatron" && has(lower(strategy_.precision), "bf16") && !recipe) strategy()["grad_reduce_in_fp32"] = true;
         if (strategy_.tp > 1) strategy()["tp"] = strategy_.tp;
+        if (strategy_.tp > 1 && trainer_ == Trainer::Fsdp) {
+            strategy()["sequence_parallel"] = true;
+            assume("sequence parallelism not stated: on, as in torchtitan and Megatron-FSDP");
+        }
         if (strategy_.pp > 1) strategy()["pp"] = strategy_.pp;
         if (strategy_.cp > 1) strategy()["cp"] = strategy_.cp;
         if (strategy_.ep > 1) mapExperts(recipe);

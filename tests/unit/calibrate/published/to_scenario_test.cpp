@@ -435,6 +435,8 @@ TEST(ToScenario, TakesEightBitsCompilationAndCheckpointsByOperatorsOfFsdp) {
     EXPECT_EQ(training.recompute, Recompute::Operators);
     EXPECT_TRUE(training.recomputeEarlyStop);
     const MappedRecord plain = mapped(record(kH100x8, kLlama8b, R"j({"kind": "fsdp2", "micro_batch": 2, "precision": "bf16", "act_ckpt": "full", "compile": false})j"));
+    EXPECT_FALSE(plain.scenario.parallel.sequenceParallel);
+    EXPECT_TRUE(mapped(record(kH100x8, kLlama8b, R"j({"kind": "fsdp2", "tp": 8, "micro_batch": 2, "precision": "bf16", "act_ckpt": "full"})j")).scenario.parallel.sequenceParallel);
     EXPECT_FALSE(plain.scenario.training.compiled);
     EXPECT_EQ(plain.scenario.training.recompute, Recompute::Full);
 }
