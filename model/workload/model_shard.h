@@ -23,12 +23,11 @@ struct ModelShard {
     bool wholeExperts = false;            ///< experts are not cut over the tensor axis: its ranks are further ones of the expert axis (Megatron's expert tensor parallel size of 1)
     bool sendsTokensOnce = false;         ///< a token goes once to each rank that holds any of its experts (DeepEP, HybridEP), not once per expert
     bool launchesEachExpert = false;      ///< the host issues the products of every expert one by one (Transformer Engine's GroupedLinear)
-    bool addsGradients = false;           ///< its products add gradients of weights to the main ones
-    bool mainGradientsInFp32 = false;     ///< which are of the parameters' type otherwise
     bool fusesExperts = false;            ///< each of their products is one kernel, which in eight bits also activates and quantises (its op fuser)
     bool readsRouterCounts = false;       ///< it waits for the router first: how many tokens each expert gets decides the sizes of what follows
     bool sequenceParallel = false;        ///< norms, dropout and residual on 1/tp of the tokens; without effect where tp is 1
-    bool transformerEngine = false;       ///< its modules: norms before a dense MLP and before attention that is not latent are part of the product after them; q, k, v and gate, up are one product each
+    bool transformerEngine = false;       ///< its modules: norms before a dense MLP and before attention that is not latent are part of the product after them; q, k, v and gate, up are one product each; products add gradients of weights to the main ones
+    bool mainGradientsInFp32 = false;     ///< which are of the parameters' type otherwise
     bool overlapsTensor = false;          ///< collectives of the tensor axis go on beside the products next to them; REQUIRES: sequenceParallel
     TensorStyle style = TensorStyle::Megatron;
     ContextKind context = ContextKind::Ring;

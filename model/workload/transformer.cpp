@@ -86,7 +86,7 @@ Workload buildTransformer(const TransformerSpec& spec, const TrainingConfig& tra
     Workload out;
     const auto addType = [&](LayerType type) {
         if (training.compiled) fuseElementwise(type);
-        if (shard.addsGradients) addToMainGradients(type, shard.mainGradientsInFp32 ? 4 : sizeOf(training.precision.parameter));
+        if (shard.transformerEngine) addToMainGradients(type, shard.mainGradientsInFp32 ? 4 : sizeOf(training.precision.parameter));
         out.types.push_back(std::move(type));
         return static_cast<int>(out.types.size()) - 1;
     };

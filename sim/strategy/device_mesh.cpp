@@ -46,7 +46,6 @@ ModelShard shardOf(const ParallelConfig& parallel) {
     shard.sequenceParallel = parallel.sequenceParallel;
     const bool transformerEngine = parallel.transformerImpl == "transformer_engine";
     shard.transformerEngine = transformerEngine;
-    shard.addsGradients = transformerEngine;
     shard.mainGradientsInFp32 = parallel.gradReduceInFp32;
     shard.fusesExperts = transformerEngine && parallel.fusesExpertMlp;
     shard.launchesEachExpert = transformerEngine && !parallel.fusesExpertMlp;

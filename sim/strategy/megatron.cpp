@@ -285,7 +285,7 @@ public:
                          {"use_transformer_engine_op_fuser", "false", "with precision fp8: each product of all experts is one kernel, which activates and quantises as well (transformer_engine)"},
                          {"moe_pad_expert_input_to_capacity", "false", "experts take a fixed number of tokens, so that the host need not wait for the router (transformer_engine)"},
                          {"cuda_graph_scope", "nothing", "what is launched as one graph of kernels: attn, mlp, moe_router and moe_preprocess, or moe, of each layer; or full_iteration"},
-                         {"transformer_impl", "local", "transformer_engine: placeholders of weight gradients stay in memory, and the host issues the products of every expert one by one"},
+                         {"transformer_impl", "local", "transformer_engine: q, k, v and gate, up are one product each; products add to the main gradients, of which placeholders stay in memory; the host issues those of every expert one by one"},
                          {"num_distributed_optimizer_instances", "1", "shard within each instance, and all-reduce between them"},
                          {"bucket_elements", "max(40e6, 1e6 per rank)", "elements per bucket, with overlap_grad_reduce"},
                          {"pad_buckets_for_high_nccl_busbw", "false", "buckets end at multiples of 65,536 elements"}});
